@@ -436,7 +436,7 @@ export interface MacrosResult {
 export interface NamedMacro {
   /** Its name. */
   name: string;
-  /** What it is for. */
+  /** Its purpose. */
   description: string;
   /** Whether it comes with the program. */
   isShipped: boolean;
@@ -448,14 +448,24 @@ export interface NamedMacro {
 export interface MacroParameter {
   /** Its name. */
   name: string;
-  /** What it stands for. */
+  /** The kind of its value. */
   kind: MacroParameterKind;
   /** Its value if none is given. */
   default?: string | null;
 }
 
-/** What a parameter stands for. */
+/** The kind of a parameter's value. */
 export type MacroParameterKind = "selection" | "file" | "folder" | "text";
+
+/** A plan to save as a macro. */
+export interface SaveMacroRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The name of the macro. */
+  name: string;
+  /** The transaction that the plan made. */
+  transaction: number;
+}
 
 /** The model of conversations, and what may be done in them. */
 export interface ModelStateResult {
@@ -477,7 +487,7 @@ export interface ModelStateResult {
   fixed: Array<string>;
   /** The providers that have a name. */
   providers: Array<NamedProvider>;
-  /** What the settings of this vault allow. */
+  /** The policy of this vault. */
   policy: Array<PolicySetting>;
   /** The file with the policy. */
   policyFile: string;
@@ -515,7 +525,7 @@ export interface ModelsResult {
   models: Array<string>;
 }
 
-/** Another model. */
+/** Another model. Not `Debug`, because of the key. */
 export interface SetModelRequest {
   /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
   vault?: string | null;
@@ -537,19 +547,19 @@ export interface TestModelResult {
   tookMs: number;
 }
 
-/** What a person is asked to approve: `_meta.vault` of the tool call of a `session/request_permission`, for clients that declare `_meta.vault.approvals` among their capabilities. */
+/** An approval that is asked for: `_meta.vault` of the tool call of a `session/request_permission`, for clients that declare `_meta.vault.approvals` among their capabilities. */
 export interface Approval {
   /** The tool or command. */
   tool: string;
-  /** What the tool does, in its own words. */
+  /** The purpose of the tool, in its own words. */
   purpose?: string | null;
   /** The question, in one line. */
   question: string;
-  /** The worst that it does. */
+  /** The highest risk of its effects. */
   risk: ApprovalRisk;
   /** Whether and how it can be undone. */
   undo: string;
-  /** What leaves this machine, and to whom. */
+  /** The data that leaves this machine, and its receiver. */
   leaves?: string | null;
   /** The reason for which it is asked again, for example that edited arguments are invalid. */
   problem?: string | null;
@@ -567,14 +577,14 @@ export interface Approval {
   items: Array<string>;
 }
 
-/** The worst that an approved call does. */
+/** The highest risk of a call. */
 export type ApprovalRisk = "read" | "write" | "delete" | "command";
 
 /** A plan that is approved. */
 export interface ApprovalPlan {
-  /** What it is for. */
+  /** The goal. */
   goal: string;
-  /** What its author took for granted. */
+  /** The assumptions of its author. */
   assumptions: Array<string>;
   /** Its steps in the order in which they run. */
   steps: Array<ApprovalStep>;
@@ -590,7 +600,7 @@ export interface ApprovalStep {
   id: string;
   /** Its tool. */
   tool: string;
-  /** What its author says it does. */
+  /** The author's description. */
   preview?: string | null;
   /** The worst that it does. */
   risk: ApprovalRisk;
@@ -602,11 +612,11 @@ export interface ApprovalStep {
   notices: Array<string>;
 }
 
-/** A part of a change that can be left out: a hunk of a file, or a file that is no text. */
+/** A part of a change that can be left out: a hunk of a file, or a file that is not text. */
 export interface ApprovalPart {
   /** The file. */
   path: string;
-  /** The hunk as a unified diff; empty for a file that is no text. */
+  /** The hunk as a unified diff; empty for a file that is not text. */
   diff: string;
 }
 
@@ -651,6 +661,10 @@ export interface VaultMethods {
   "_vault/macros": {
     params: VaultRequest;
     result: MacrosResult;
+  };
+  "_vault/save_macro": {
+    params: SaveMacroRequest;
+    result: NamedMacro;
   };
   "_vault/model_state": {
     params: VaultRequest;

@@ -15,8 +15,9 @@
 //! [`Agent::ask`] is a whole run in one call.
 //!
 //! Every call gets exactly one result before the model speaks again. A call that needs approval runs only after a
-//! decision about exactly this call and its arguments. One budget ends a run with a typed reason. Each of the eleven
-//! invariants is a test with its number (`invariant_05_…`), in `tests/it` or beside the code.
+//! person's decision, which is bound to this call and its arguments, or under a grant that the person gave for the
+//! session. One budget ends a run with a typed reason, unless every limit is removed. Each of the eleven invariants is a
+//! test with its number (`invariant_05_…`), in `tests/it` or beside the code.
 //!
 //! ```
 //! use agent_loop::{Agent, Event, Json, Run, RunId, RunOptions, ScriptedModel, ScriptedReply, ToolError, tool};

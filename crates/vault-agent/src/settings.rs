@@ -22,7 +22,7 @@ use vault_tools::{Error, ErrorKind, Result, Toolset};
 
 use crate::known_providers::{KEY_OF_ADDRESS, ProviderChoice, host_of};
 
-pub(crate) use file::{change_file, config_file, path, remove, set};
+pub(crate) use file::{change_file, choose_model, config_file, path, remove, set};
 pub(crate) use flags::{SettingArgs, ValueArgs, WriterArgs};
 pub(crate) use table::{Setting, TABLE, find};
 pub(crate) use tools_file::{PREFIX, add_permission, remove_permission, set_policy, tools_path};

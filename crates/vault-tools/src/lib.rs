@@ -4,7 +4,7 @@
 //! delete in it, and it rewrites every link that would otherwise break. [`Overlay::change`] gives the [`Change`] that leads
 //! there, and [`Change::preview`] its diffs. [`Vault::apply`] carries it out as one transaction: if a file in it was edited
 //! since the overlay read it, nothing happens and you get a conflict; if the program is killed in the middle, the next one
-//! rolls back. [`Vault::undo`] restores every byte.
+//! rolls back, unless files were written since. [`Vault::undo`] restores every byte.
 //!
 //! ```text
 //! text ──> SafePath ──> Overlay: the vault with changes not yet made ──> Change ──> Preview
@@ -38,8 +38,8 @@
 //! [`Approver`](approval::Approver) is asked with the prepared change, so that an approval is for exactly the diff that
 //! was shown. A plan is a list of such calls that is previewed and applied as a whole.
 //!
-//! Only files inside the vault's folder are read and written ([`SafePath`], [`Sandbox`]), apart from the journal and
-//! settings in the user's state folder ([`State`]).
+//! Only files inside the vault's folder are read and written ([`SafePath`], [`Sandbox`]), apart from the
+//! journal, the log, plans and macros in the user's state folder ([`State`]), and the index in the cache folder.
 //!
 //! # Errors
 //! There is one type, [`Error`]: a kind, where it happened, a message and a remedy. Messages are written for two readers,

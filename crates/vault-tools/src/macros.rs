@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{ValidPlan, has_succeeded, validate};
@@ -48,6 +48,16 @@ pub struct Macro {
     /// When it was saved, RFC 3339.
     #[serde(default)]
     pub saved: String,
+}
+
+impl Macro {
+    /// Returns the values for its parameters: those that are given, and the defaults of the others.
+    pub fn values(&self, given: Map<String, Value>) -> Map<String, Value> {
+        let default = |parameter: &Parameter| Some((parameter.name.clone(), parameter.default.clone()?.into()));
+        let mut values: Map<String, Value> = self.parameters.iter().filter_map(default).collect();
+        values.extend(given);
+        values
+    }
 }
 
 /// A value that a macro needs.
@@ -202,15 +212,24 @@ impl<'s> Macros<'s> {
         SHIPPED.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
     }
 
+    /// Returns the saved macros, then the shipped ones whose names no saved one has.
+    ///
+    /// # Errors
+    /// Those of [`list`](Self::list).
+    pub fn all(&self) -> Result<Vec<Macro>> {
+        let mut macros = self.list()?;
+        let is_saved = |shipped: &Macro| macros.iter().any(|saved| saved.name == shipped.name);
+        let others: Vec<Macro> = Self::shipped().into_iter().filter(|shipped| !is_saved(shipped)).collect();
+        macros.extend(others);
+        Ok(macros)
+    }
+
     /// Returns the macro with a name: a saved one, or otherwise one that is shipped with the program.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], with all names.
     pub fn get(&self, name: &str) -> Result<Macro> {
-        let mut macros = self.list()?;
-        let is_saved = |shipped: &Macro| macros.iter().any(|saved| saved.name == shipped.name);
-        let others: Vec<Macro> = Self::shipped().into_iter().filter(|shipped| !is_saved(shipped)).collect();
-        macros.extend(others);
+        let mut macros = self.all()?;
         let at = position(&macros, name)?;
         Ok(macros.swap_remove(at))
     }

@@ -47,7 +47,7 @@ pub enum ToolSetting {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Whether writes ask. On by default. Deletes always ask.
+    /// Whether writes ask. On by default. Deletes ask whatever it is.
     pub confirm_writes: bool,
     /// Whether commands of a host may be run at all; they ask. On by default.
     pub allow_commands: bool,

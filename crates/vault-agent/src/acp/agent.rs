@@ -232,6 +232,8 @@ impl AcpAgent {
             // Hold the lock while opening, so that concurrent requests do not open a vault twice.
             let mut shown = lock(&agent.shown);
             if let Some(known) = shown.get(&folder) {
+                // The user may have changed the settings since.
+                known.reload_policies().map_err(|fault| vault_methods::of_tools(&fault))?;
                 return Ok(Arc::clone(known));
             }
             let opened = Arc::new(vault_methods::open(folder.as_deref(), &agent.vault_args).map_err(of_failure)?);
@@ -403,7 +405,8 @@ impl AcpAgent {
             return;
         }
         lock(&self.told).push(host.clone());
-        let text = format!("Your messages, and the parts of your notes that are read for them, are sent to {host}.");
+        let text =
+            format!("Your messages, and the parts of your notes that are found and read for them, are sent to {host}.");
         session.notice(NoticeSeverity::Info, &text).await;
     }
 

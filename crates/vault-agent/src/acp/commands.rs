@@ -9,10 +9,9 @@ use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 use vault_search::sanitize_line;
 use vault_tools::approval::{Answer, Approver, ChangeOutput, ChangeRequest, PreparedChange, UNDO, now, settle};
-use vault_tools::plan::{self, CallId, Parameters, StepPreview, StepState, last_successful, validate};
+use vault_tools::plan::{self, CallId, Parameters, StepPreview, StepState, validate};
 use vault_tools::{
-    Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk,
-    SaveOptions, Vaults,
+    Cancel, Error as ToolsError, ErrorKind, Grants, Macro, Macros, Permission, Result as ToolsResult, Risk, Vaults,
 };
 
 use super::display::{code, fenced, whole};
@@ -20,7 +19,7 @@ use super::forms;
 use super::permission_requests::{Choice, ClientAnswer, PermissionPrompt, Questioner, ROUNDS, yes_or_no};
 use super::turn_state::TurnState;
 use super::updates::Updates;
-use super::vault_methods::{Approval, ApprovalPlan, ApprovalStep};
+use super::vault_methods::{Approval, ApprovalPlan, ApprovalStep, save_macro};
 use super::wire::{
     AvailableCommand, AvailableCommandInput, Error, NoticeSeverity, Plan, PlanEntry, PlanEntryPriority,
     PlanEntryStatus, SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdateFields, ToolKind,
@@ -260,37 +259,24 @@ async fn run_macro(which: &str, state: &mut TurnState, questioner: &Questioner<'
         return Ok(CommandEnd::Done);
     }
     if let Some(name) = which.strip_prefix("save ") {
-        let saved = with(state, |vaults| save_macro(vaults, name.trim()))?;
+        let saved = with(state, |vaults| save_macro(vaults.toolbox(0), name.trim(), None))?;
         state.updates.paragraph(&format!("Saved {}.", code(&saved.name)));
         return Ok(CommandEnd::Done);
     }
     let (saved, given) = with(state, |vaults| named_macro(vaults, which))?;
-    let mut parameters = Map::new();
-    for parameter in &saved.parameters {
-        parameters.extend(parameter.default.clone().map(|value| (parameter.name.clone(), json!(value))));
-    }
-    parameters.extend(given);
+    let parameters = saved.values(given);
     let ran = run_plan(saved.plan, parameters, state, questioner).await?;
     Ok(if ran.is_some() { CommandEnd::Done } else { CommandEnd::Cancelled })
 }
 
 fn macros(vaults: &mut Vaults) -> ToolsResult<String> {
-    let saved = Macros::new(vaults.toolbox(0).vault().state()).list()?;
-    let shipped: Vec<Macro> =
-        Macros::shipped().into_iter().filter(|of| !saved.iter().any(|saved| saved.name == of.name)).collect();
+    let macros = Macros::new(vaults.toolbox(0).vault().state()).all()?;
     let line = |of: &Macro| {
         let names: Vec<&str> = of.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
         let needs = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
         format!("{}: {}{needs}", sanitize_line(&of.name), sanitize_line(&of.description))
     };
-    Ok(fenced(&saved.iter().chain(&shipped).map(line).collect::<Vec<_>>().join("\n")))
-}
-
-fn save_macro(vaults: &mut Vaults, name: &str) -> ToolsResult<Macro> {
-    let toolbox = vaults.toolbox(0);
-    let plan = last_successful(toolbox.vault().state(), None)?;
-    let plan = serde_json::to_value(plan).map_err(|error| ToolsError::new(ErrorKind::Plan, error.to_string()))?;
-    Macros::new(toolbox.vault().state()).save(toolbox, name, &plan, &SaveOptions::default())
+    Ok(fenced(&macros.iter().map(line).collect::<Vec<_>>().join("\n")))
 }
 
 /// Parses the name of a macro, and the parameter values after it.
@@ -421,7 +407,8 @@ async fn change(
     };
     let (done, ()) = tokio::join!(running, showing);
     let status = if done.is_ok() { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
-    state.updates.update(&id, ToolCallUpdateFields::new().status(status));
+    let transaction = done.as_ref().ok().and_then(|done| done.transaction);
+    state.updates.end_command(&id, status, transaction);
     let done = done?;
     done.notices.iter().for_each(|notice| state.updates.notice(NoticeSeverity::Info, &sanitize_line(notice)));
     state.updates.paragraph(&match done.transaction {

@@ -18,9 +18,9 @@ use super::updates::Updates;
 use super::vault_methods::{Approval, ApprovalPart, shown};
 use super::wire::{
     CLIENT_METHODS, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction, ElicitationFormMode,
-    ElicitationSchema, ElicitationSessionScope, ErrorCode, Meta, PermissionOption, PermissionOptionKind as Is,
+    ElicitationSchema, ElicitationSessionScope, ErrorCode, PermissionOption, PermissionOptionKind as Is,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionId, ToolCallContent,
-    ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, text,
+    ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, text, vault_meta,
 };
 use crate::conversation::{Conversation, Panel, declined};
 
@@ -124,6 +124,7 @@ impl Questioner<'_> {
         }
         let (mut edited, mut said): (Option<Value>, Option<String>) = (None, None);
         let (mut left_out, mut is_first): (Vec<EditedFile>, bool) = (Vec::new(), true);
+        let mut is_partial = false;
         for _ in 0..ROUNDS {
             let kept = std::mem::take(&mut left_out);
             let panel = tokio::task::block_in_place(|| match &edited {
@@ -176,18 +177,24 @@ impl Questioner<'_> {
                     let message = format!("The arguments of {tool}");
                     match self.form(&id, &message, forms::arguments(&panel.arguments)).await {
                         ClientAnswer::Given(filled) => match forms::arguments_in(&panel.arguments, &filled) {
-                            Ok(arguments) => edited = Some(arguments),
+                            Ok(arguments) => {
+                                edited = Some(arguments);
+                                said = whole_again(&mut is_partial);
+                            }
                             Err(fault) => said = Some(fault),
                         },
                         ClientAnswer::None(_) => {}
                         ClientAnswer::Cancelled => return None,
                     }
                 }
-                Choice::Again => conversation.tools().forget_held(&question.call),
+                Choice::Again => {
+                    conversation.tools().forget_held(&question.call);
+                    said = whole_again(&mut is_partial);
+                }
                 Choice::Pick => match self.pick(&id, panel).await {
                     ClientAnswer::Given(PickResult::Decided(decision)) => return Some(decision),
                     // The remaining change is shown before it is made.
-                    ClientAnswer::Given(PickResult::Parts(files)) => left_out = files,
+                    ClientAnswer::Given(PickResult::Parts(files)) => (left_out, is_partial) = (files, true),
                     ClientAnswer::None(_) => {}
                     ClientAnswer::Cancelled => return None,
                 },
@@ -253,8 +260,7 @@ impl Questioner<'_> {
                 (approval.files, approval.folders) = shown(preview);
                 approval.notices.extend(preview.notices.iter().cloned());
             }
-            call =
-                call.meta(Meta::from_iter([("vault".to_owned(), serde_json::to_value(approval).unwrap_or_default())]));
+            call = call.meta(vault_meta(serde_json::to_value(approval).unwrap_or_default()));
         }
         let request = RequestPermissionRequest::new(self.session.clone(), call, options);
         let method = CLIENT_METHODS.session_request_permission;
@@ -337,6 +343,12 @@ pub(super) fn yes_or_no(questioner: &Questioner<'_>, has_steps: bool) -> Vec<Per
     options.extend(again(questioner));
     options.push(Choice::No.option("No"));
     options
+}
+
+/// Returns the remark on a change that is prepared again after the person had left out parts of it, which may be in
+/// other places now.
+fn whole_again(is_partial: &mut bool) -> Option<String> {
+    std::mem::take(is_partial).then(|| "The parts that you left out are in the change again.".to_owned())
 }
 
 /// A client that saves open editors before a yes can find that a note has changed by that.

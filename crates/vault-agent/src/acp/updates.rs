@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_loop::{CallId, Event, Message, Part, Status, ToolCall, ToolResult};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::display::{Places, fenced, kind, title};
 use super::rpc::Client;
 use super::wire::{
     self, CLIENT_METHODS, ClientCapabilities, CompactionStatus, CompactionUpdate, Cost, Notice, NoticeSeverity,
     SessionId, SessionNotification, SessionUpdate, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate,
-    ToolCallUpdateFields, ToolKind, UsageUpdate, said, thought,
+    ToolCallUpdateFields, ToolKind, UsageUpdate, said, thought, vault_meta,
 };
 use crate::call_line::item_line;
 use crate::conversation::{CitationCheck, NoteTools, ON_SCREEN, Source, citation_check, without_attached};
@@ -247,6 +247,16 @@ impl Updates {
 
     pub fn update(&self, id: &ToolCallId, fields: ToolCallUpdateFields) {
         self.send(SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id.clone(), fields)));
+    }
+
+    /// Ends a command's call. `_meta.vault.transaction` names its transaction, so that a client can undo it or save its
+    /// plan whatever has changed since.
+    pub fn end_command(&self, id: &ToolCallId, status: ToolCallStatus, transaction: Option<u64>) {
+        let mut update = ToolCallUpdate::new(id.clone(), ToolCallUpdateFields::new().status(status));
+        if let Some(transaction) = transaction {
+            update = update.meta(vault_meta(json!({ "transaction": transaction })));
+        }
+        self.send(SessionUpdate::ToolCallUpdate(update));
     }
 
     /// Returns the editor's id of a call that the loop asks about.

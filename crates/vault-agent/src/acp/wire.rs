@@ -63,6 +63,11 @@ pub(super) fn has_forms(client: &ClientCapabilities) -> bool {
     client.elicitation.as_ref().is_some_and(|modes| modes.supports_form())
 }
 
+/// Returns metadata of ours for a message of the protocol.
+pub(super) fn vault_meta(value: serde_json::Value) -> Meta {
+    Meta::from_iter([("vault".to_owned(), value)])
+}
+
 /// Whether the client renders approvals itself, from `_meta.vault` of the question.
 pub(super) fn has_approvals(client: &ClientCapabilities) -> bool {
     let vault = client.meta.as_ref().and_then(|meta| meta.get("vault"));

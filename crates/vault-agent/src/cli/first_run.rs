@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use vault_search::{CliResult, Failure, ask, can_ask, confirm, note, padded, sanitize_line};
 use vault_tools::{Error, ErrorKind};
 
@@ -82,9 +81,7 @@ pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
         None => model_of(&provider, &settings)?.ok_or_else(none_chosen)?,
     };
     if confirm("Save it as your default?") {
-        for (name, value) in [("provider", &provider), ("model", &model)] {
-            settings::set(settings::find(name).map_err(Failure::Error)?, &json!(value))?;
-        }
+        settings::choose_model(&provider, Some(&model))?;
     }
     (settings.provider, settings.model) = (Some(provider), Some(model));
     Ok(settings)

@@ -10,11 +10,7 @@ pub(super) const RUN_MACRO: &str = "run_macro";
 
 /// Returns the macros of a vault: the saved ones, and those that ship with the program.
 fn all(toolbox: &Toolbox) -> Result<Vec<Macro>> {
-    let mut macros = Macros::new(toolbox.vault().state()).list()?;
-    let shipped = Macros::shipped().into_iter();
-    let others: Vec<Macro> = shipped.filter(|other| macros.iter().all(|saved| saved.name != other.name)).collect();
-    macros.extend(others);
-    Ok(macros)
+    Macros::new(toolbox.vault().state()).all()
 }
 
 /// Returns the macros whose names contain `part`, as `list_macros` does.
@@ -43,11 +39,7 @@ pub(super) fn request(toolbox: &Toolbox, name: &str, given: &Map<String, Value>)
             .at("/parameters")
             .with_remedy(remedy));
     }
-    let value = |Parameter { name, default, .. }: Parameter| {
-        let value = given.get(&name).cloned().or_else(|| default.map(Value::from))?;
-        Some((name, value))
-    };
-    let parameters = saved.parameters.into_iter().filter_map(value).collect();
+    let parameters = saved.values(given.clone());
     Ok(ChangeRequest::Plan { plan: saved.plan, parameters })
 }
 

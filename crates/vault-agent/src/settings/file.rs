@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toml_edit::{Document, DocumentMut, Table};
 use vault_index::dirs::config_folder;
 use vault_index::settings_file::read_settings_file;
@@ -78,6 +78,22 @@ pub(super) fn read() -> Result<(Vec<SettingValue>, Vec<Problem>)> {
 pub(crate) fn set(setting: &Setting, value: &Value) -> Result<PathBuf> {
     change_file(path()?, |document| {
         put(document.as_table_mut(), setting.name, value);
+        Ok(())
+    })
+}
+
+/// Sets the provider and its model in one write. A new provider removes the address, because it belongs to the old one
+/// and must never get the new one's key.
+pub(crate) fn choose_model(provider: &str, model: Option<&str>) -> Result<PathBuf> {
+    change_file(path()?, |document| {
+        if document.get("provider").and_then(|item| item.as_str()) != Some(provider) {
+            document.remove("base_url");
+        }
+        put(document.as_table_mut(), "provider", &json!(provider));
+        match model {
+            Some(model) => put(document.as_table_mut(), "model", &json!(model)),
+            None => _ = document.remove("model"),
+        }
         Ok(())
     })
 }

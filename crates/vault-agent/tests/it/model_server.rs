@@ -89,7 +89,9 @@ impl ModelServer {
             for stream in listener.incoming().map_while(Result::ok) {
                 let Some(request) = read_request(&stream) else { continue };
                 if request.target.ends_with("/models") {
-                    let models = json!({ "data": [{ "id": "other" }, { "id": "scripted" }] }).to_string();
+                    let mut models = vec![json!({ "id": "other" }), json!({ "id": "scripted" })];
+                    models.extend(request.header("authorization").map(|_| json!({ "id": "keyed" })));
+                    let models = json!({ "data": models }).to_string();
                     let head =
                         format!("HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: {}", models.len());
                     let _ = write!(&stream, "{head}\r\nconnection: close\r\n\r\n{models}");

@@ -36,7 +36,7 @@ impl Index {
         } else if other_share >= 0.5 {
             let names: Vec<&str> = others.iter().take(MOST_NAMED).map(|(name, _)| *name).collect();
             advice.push(format!(
-                "{:.0} % of the passages are in {}, but the model reads only English: they are found by words only{remedy}",
+                "{:.0} % of the passages are in {}, but the model reads only English: search by meaning finds them poorly, search by words as usual{remedy}",
                 100.0 * other_share,
                 names.join(", ")
             ));

@@ -105,8 +105,8 @@ pub struct ScoreParts {
     /// lower; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<f32>,
-    /// The number of notes with this same passage, if it is so high that `semantic` and `lexical` are halved; otherwise
-    /// absent.
+    /// The number of notes with this same passage, if it is so high that the share of its own text in `semantic` and
+    /// `lexical` is halved; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeated: Option<usize>,
     /// The rank and score before reranking; absent if no reranker was used.

@@ -129,7 +129,7 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
         after_long_help = "Files next to the index that are not part of an index are kept, whatever their names.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
     )]
     Forget(ForgetArgs),
-    /// Take over the index of a vault whose folder has moved
+    /// Take over everything stored about a vault that has moved
     #[command(after_long_help = "Example:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes")]
     Adopt(AdoptArgs),
     /// Print shell completions for vault-index and vault-search

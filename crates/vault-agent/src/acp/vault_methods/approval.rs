@@ -1,26 +1,26 @@
-//! What a person approves in a conversation, for clients that show it from a structure of their own.
+//! The data of an approval in a conversation, for clients that render approvals themselves.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::messages::{FileChange, FolderChange};
 
-/// What a person is asked to approve: `_meta.vault` of the tool call of a `session/request_permission`, for clients that
+/// An approval that is asked for: `_meta.vault` of the tool call of a `session/request_permission`, for clients that
 /// declare `_meta.vault.approvals` among their capabilities.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Approval {
     /// The tool or command.
     pub tool: String,
-    /// What the tool does, in its own words.
+    /// The purpose of the tool, in its own words.
     pub purpose: Option<String>,
     /// The question, in one line.
     pub question: String,
-    /// The worst that it does.
+    /// The highest risk of its effects.
     pub risk: ApprovalRisk,
     /// Whether and how it can be undone.
     pub undo: String,
-    /// What leaves this machine, and to whom.
+    /// The data that leaves this machine, and its receiver.
     pub leaves: Option<String>,
     /// The reason for which it is asked again, for example that edited arguments are invalid.
     pub problem: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Approval {
     pub items: Vec<String>,
 }
 
-/// The worst that an approved call does.
+/// The highest risk of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ApprovalRisk {
@@ -63,13 +63,13 @@ impl From<vault_tools::Risk> for ApprovalRisk {
     }
 }
 
-/// A part of a change that can be left out: a hunk of a file, or a file that is no text.
+/// A part of a change that can be left out: a hunk of a file, or a file that is not text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ApprovalPart {
     /// The file.
     pub path: String,
-    /// The hunk as a unified diff; empty for a file that is no text.
+    /// The hunk as a unified diff; empty for a file that is not text.
     pub diff: String,
 }
 
@@ -77,9 +77,9 @@ pub(crate) struct ApprovalPart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ApprovalPlan {
-    /// What it is for.
+    /// The goal.
     pub goal: String,
-    /// What its author took for granted.
+    /// The assumptions of its author.
     pub assumptions: Vec<String>,
     /// Its steps in the order in which they run.
     pub steps: Vec<ApprovalStep>,
@@ -97,7 +97,7 @@ pub(crate) struct ApprovalStep {
     pub id: String,
     /// Its tool.
     pub tool: String,
-    /// What its author says it does.
+    /// The author's description.
     pub preview: Option<String>,
     /// The worst that it does.
     pub risk: ApprovalRisk,

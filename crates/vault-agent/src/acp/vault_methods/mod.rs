@@ -2,7 +2,7 @@
 //! notes, missing links, the journal, macros, and changes that a person approves by the digest of what was shown; and for
 //! their settings the model of conversations.
 //!
-//! They need no session, no model and no key. `$/cancel_request` cancels them.
+//! They need no session, no model and no key; only those about the model connect to it. `$/cancel_request` cancels them.
 
 mod messages;
 mod approval;
@@ -32,6 +32,8 @@ use crate::settings::SettingArgs;
 use crate::workspace::{OpenVault, PolicyOverrides, Workspace};
 
 pub(super) use approval::{Approval, ApprovalPart, ApprovalPlan, ApprovalStep};
+use macros::SaveMacroRequest;
+pub(super) use macros::save_macro;
 use messages::{
     ApplyRequest, MentionsRequest, PrepareRequest, RelatedRequest, SearchRequest, TransactionRequest,
     TransactionsRequest, VaultRequest,
@@ -120,13 +122,13 @@ pub(super) async fn answer(
             ToolsError::new(ErrorKind::InvalidArguments, "there are several vaults").with_remedy("name one in `vault`");
         return Err(of_tools(&fault));
     }
-    let flags = flags.clone();
+    let (flags, stop) = (flags.clone(), cancel.clone());
     let call = VaultCall { params, workspace, cancel };
     match method {
         schema::MODEL_STATE => call.on_vault(move |open, _: VaultRequest, _| model::state(open, &flags)),
         schema::SET_MODEL => call.on_vault(move |open, request: SetModelRequest, _| model::set(open, &request, &flags)),
-        schema::MODELS => call.on_vault(move |_, request: ModelsRequest, _| model::models(&request, &flags)),
-        schema::TEST_MODEL => call.on_vault(move |_, _: VaultRequest, _| model::test(&flags)),
+        schema::MODELS => call.on_vault(move |_, request: ModelsRequest, _| model::models(&request, &flags, &stop)),
+        schema::TEST_MODEL => call.on_vault(move |_, _: VaultRequest, _| model::test(&flags, &stop)),
         schema::SEARCH => call.on_vault(|open, request: SearchRequest, cancel| find::search(open, &request, cancel)),
         schema::RELATED => call.on_vault(|open, request: RelatedRequest, cancel| find::related(open, &request, cancel)),
         schema::MENTIONS => {
@@ -135,6 +137,9 @@ pub(super) async fn answer(
         schema::VOCABULARY => call.on_vault(|open, _: VaultRequest, _| find::vocabulary(open)),
         schema::INDEX_STATE => call.on_vault(|open, _: VaultRequest, _| find::index_state(open)),
         schema::MACROS => call.on_vault(|open, _: VaultRequest, _| macros::macros(open)),
+        schema::SAVE_MACRO => {
+            call.on_workspace(|workspace, request: SaveMacroRequest, _| macros::save(workspace, &request))
+        }
         schema::TRANSACTIONS => {
             call.on_vault(|open, request: TransactionsRequest, _| past::transactions(open, &request))
         }

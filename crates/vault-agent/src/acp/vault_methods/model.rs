@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use agent_loop::{Message, Reply, Request};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::keys;
@@ -49,7 +50,7 @@ pub(crate) struct ModelStateResult {
     pub fixed: Vec<String>,
     /// The providers that have a name.
     pub providers: Vec<NamedProvider>,
-    /// What the settings of this vault allow.
+    /// The policy of this vault.
     pub policy: Vec<PolicySetting>,
     /// The file with the policy.
     pub policy_file: String,
@@ -77,8 +78,8 @@ pub(crate) struct PolicySetting {
     pub description: String,
 }
 
-/// Another model.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+/// Another model. Not `Debug`, because of the key.
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetModelRequest {
     /// The vault's folder, absolute. It can be left out if the program was started with one `--vault`.
@@ -177,7 +178,7 @@ fn policy(open: &OpenVault) -> Result<Vec<PolicySetting>> {
         let description = description.split('\n').next().unwrap_or_default().to_owned();
         PolicySetting { name: name.clone(), value: in_words(value), description }
     };
-    // What is added for single vaults is in the lists already.
+    // The lists for single vaults are merged already.
     Ok(values.as_object().into_iter().flatten().filter(|(name, _)| *name != "vault").map(shown).collect())
 }
 
@@ -193,7 +194,7 @@ fn in_words(value: &Value) -> String {
     }
 }
 
-/// Chooses another model, and keeps a key that is given.
+/// Chooses another model, and stores the key if one is given.
 ///
 /// # Errors
 /// A provider that is not known; no keyring; a file that cannot be written.
@@ -206,55 +207,52 @@ pub(super) fn set(open: &OpenVault, request: &SetModelRequest, flags: &SettingAr
         }
         keys::keep(&choice, keys::read(key).map_err(|why| bad(why.to_owned()))?)?;
     }
-    let before = Settings::check(flags)?.0.provider;
-    put("provider", Some(request.provider.trim()))?;
-    if before.as_deref() != Some(request.provider.trim()) {
-        // An address that was set is that of the provider before.
-        put("base_url", None)?;
-    }
-    put("model", request.model.as_deref().map(str::trim).filter(|model| !model.is_empty()))?;
+    settings::choose_model(
+        request.provider.trim(),
+        request.model.as_deref().map(str::trim).filter(|model| !model.is_empty()),
+    )?;
     state(open, flags)
-}
-
-fn put(name: &str, value: Option<&str>) -> Result<()> {
-    let bad = |why: String| Error::new(ErrorKind::InvalidArguments, why);
-    let setting = settings::find(name).map_err(bad)?;
-    match value {
-        Some(value) => settings::set(setting, &json!(value)),
-        None => settings::remove(setting),
-    }
-    .map(drop)
 }
 
 /// The models that a provider names.
 ///
 /// # Errors
 /// A provider that is not known, cannot be reached, or refuses the key.
-pub(super) fn models(request: &ModelsRequest, flags: &SettingArgs) -> Result<ModelsResult> {
+pub(super) fn models(request: &ModelsRequest, flags: &SettingArgs, stop: &CancellationToken) -> Result<ModelsResult> {
     let choice =
         ProviderChoice::parse(&request.provider).map_err(|why| Error::new(ErrorKind::InvalidArguments, why))?;
     let mut settings = Settings::load(flags)?;
     let is_chosen = chosen_provider(&settings)?.is_some_and(|chosen| chosen.name() == choice.name());
     settings.base_url = settings.base_url.filter(|_| is_chosen);
-    let Some(provider) = provider_with_key(&choice, &settings)? else { return Ok(ModelsResult { models: Vec::new() }) };
+    // A key is for an address that the user has saved, not for one that a client names.
+    let provider = match choice {
+        ProviderChoice::Address(_) if !is_chosen => choice.provider(None)?,
+        _ => provider_with_key(&choice, &settings)?,
+    };
+    let Some(provider) = provider else { return Ok(ModelsResult { models: Vec::new() }) };
     let http = connection()?;
-    let listed = Handle::current().block_on(list(&choice, &provider, &http))?;
+    let listed = Handle::current().block_on(stop.run_until_cancelled(list(&choice, &provider, &http)));
+    let listed = listed.ok_or_else(cancelled)??;
     Ok(ModelsResult { models: listed.into_iter().map(|model| model.name).collect() })
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the request was cancelled")
 }
 
 /// Asks the model that the settings choose for a word. No note is sent.
 ///
 /// # Errors
 /// No model; one that does not answer.
-pub(super) fn test(flags: &SettingArgs) -> Result<TestModelResult> {
+pub(super) fn test(flags: &SettingArgs, stop: &CancellationToken) -> Result<TestModelResult> {
     let settings = Settings::load(flags)?;
     let chosen = model::required(&settings)?;
     let began = Instant::now();
     let message = Message::user("This is a test of the connection. Answer with the one word: ready");
     let request = Request::default().messages([message].into_iter().collect()).max_output_tokens(Some(TEST_TOKENS));
     let asked = async { Reply::collect(chosen.model.reply(request).await?).await };
-    let reply = Handle::current().block_on(async { tokio::time::timeout(WITHIN, asked).await });
-    let reply = reply.map_err(|_| {
+    let asked = async { stop.run_until_cancelled(tokio::time::timeout(WITHIN, asked)).await };
+    let reply = Handle::current().block_on(asked).ok_or_else(cancelled)?.map_err(|_| {
         let message = format!("{} did not answer within {} seconds", chosen.name, WITHIN.as_secs());
         Error::new(ErrorKind::TimedOut, message).with_remedy("try again later")
     })?;

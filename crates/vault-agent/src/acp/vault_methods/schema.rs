@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::approval::Approval;
-use super::macros::MacrosResult;
+use super::macros::{MacrosResult, NamedMacro, SaveMacroRequest};
 use super::messages::{
     ApplyRequest, ApplyResult, IndexStateResult, MentionsRequest, MentionsResult, PrepareRequest, PrepareResult,
     RelatedRequest, RelatedResult, SearchRequest, SearchResult, TransactionRequest, TransactionResult,
@@ -30,6 +30,7 @@ pub(super) const PREPARE: &str = "_vault/prepare";
 pub(super) const APPLY: &str = "_vault/apply";
 pub(super) const INDEX_STATE: &str = "_vault/index_state";
 pub(super) const MACROS: &str = "_vault/macros";
+pub(super) const SAVE_MACRO: &str = "_vault/save_macro";
 pub(super) const MODEL_STATE: &str = "_vault/model_state";
 pub(super) const MODELS: &str = "_vault/models";
 pub(super) const SET_MODEL: &str = "_vault/set_model";
@@ -38,7 +39,7 @@ pub(super) const TEST_MODEL: &str = "_vault/test_model";
 /// A method with its parameters and its result.
 type Method = (&'static str, fn(&mut SchemaGenerator) -> [Schema; 2]);
 
-const METHODS: [Method; 14] = [
+const METHODS: [Method; 15] = [
     (SEARCH, of::<SearchRequest, SearchResult>),
     (RELATED, of::<RelatedRequest, RelatedResult>),
     (MENTIONS, of::<MentionsRequest, MentionsResult>),
@@ -49,6 +50,7 @@ const METHODS: [Method; 14] = [
     (APPLY, of::<ApplyRequest, ApplyResult>),
     (INDEX_STATE, of::<VaultRequest, IndexStateResult>),
     (MACROS, of::<VaultRequest, MacrosResult>),
+    (SAVE_MACRO, of::<SaveMacroRequest, NamedMacro>),
     (MODEL_STATE, of::<VaultRequest, ModelStateResult>),
     (MODELS, of::<ModelsRequest, ModelsResult>),
     (SET_MODEL, of::<SetModelRequest, ModelStateResult>),

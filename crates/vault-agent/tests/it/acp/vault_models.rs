@@ -61,6 +61,29 @@ fn an_approval_has_its_risk_its_files_and_the_parts_that_can_be_left_out() {
 }
 
 #[test]
+fn parts_that_were_left_out_are_said_to_be_there_again() {
+    let place = Place::new(NOTES);
+    let long = format!("top\n{}bottom\n", "line\n".repeat(20));
+    place.write("Long.md", &long);
+    let content = long.replace("top", "TOP").replace("bottom", "BOTTOM");
+    let args = json!({ "path": "Long.md", "mode": "replace", "content": content });
+    let model = ModelServer::with([Reply::call("write_note", args), Reply::text("Done.")]);
+    let mut editor = Editor::start(agent(&place, &model, &[]), with_approvals());
+    let session = editor.session(&place.vault());
+    let mut chosen = ["prepare_again", "pick", "prepare_again", "reject"].into_iter();
+    editor.answers(move |method, _| match method {
+        "session/request_permission" => Some(selected(chosen.next().unwrap())),
+        _ => Some(json!({ "action": "accept", "content": { "ticked": ["1"] } })),
+    });
+    editor.say(&session, "Go");
+    let asked: Vec<Value> = editor.asked_with("session/request_permission").iter().map(approval).collect();
+    let parts = |at: usize| asked[at]["parts"].as_array().unwrap().len();
+    assert_eq!((parts(1), parts(3)), (2, 2));
+    assert_eq!((&asked[1]["problem"], &asked[2]["problem"]), (&Value::Null, &Value::Null));
+    assert_eq!(asked[3]["problem"], "The parts that you left out are in the change again.");
+}
+
+#[test]
 fn an_approval_is_sent_to_clients_that_ask_for_it_and_says_why_it_is_asked_again() {
     let place = Place::new(NOTES);
     let appends = || Reply::call("append_to_note", json!({ "path": "Home.md", "content": "x" }));
@@ -162,6 +185,55 @@ fn a_model_is_chosen_tested_and_used_by_the_next_session() {
     assert_eq!(listed["models"], json!(["other", "scripted"]));
     let session = editor.session(&place.vault());
     assert_eq!(editor.stops(&session, "Hi"), "end_turn");
+}
+
+/// A server that lists "keyed" if it is sent a key.
+#[test]
+fn an_address_gets_a_key_once_it_is_saved() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([]);
+    let mut command = place.command(&["acp"]);
+    command.env("VAULT_AGENT_API_KEY", "secret-key");
+    let mut editor = Editor::start(command, json!({}));
+    let models =
+        |editor: &mut Editor| result(editor, "_vault/models", json!({ "provider": model.address }))["models"].clone();
+    assert_eq!(models(&mut editor), json!(["other", "scripted"]));
+    result(&mut editor, "_vault/set_model", json!({ "provider": model.address, "model": "scripted" }));
+    assert_eq!(models(&mut editor), json!(["keyed", "other", "scripted"]));
+}
+
+#[test]
+fn a_new_provider_does_not_keep_the_address_of_the_old_one() {
+    let place = Place::new(NOTES);
+    let file = "provider = \"ollama\"\nbase_url = \"http://127.0.0.1:1/v1\" # mine\n";
+    place.configure("agent.toml", file);
+    let mut command = place.command(&["acp"]);
+    // A variable names the new provider already.
+    command.env("VAULT_AGENT_PROVIDER", "lmstudio");
+    let mut editor = Editor::start(command, json!({}));
+    result(&mut editor, "_vault/set_model", json!({ "provider": "ollama", "model": "a" }));
+    let written = || std::fs::read_to_string(place.home().join("vault-index/agent.toml")).unwrap();
+    assert_eq!(written(), format!("{file}model = \"a\"\n"), "the same provider keeps it");
+    result(&mut editor, "_vault/set_model", json!({ "provider": "lmstudio", "model": "b" }));
+    assert_eq!(written(), "provider = \"lmstudio\"\nmodel = \"b\"\n");
+}
+
+#[test]
+fn a_policy_that_was_edited_counts_at_once() {
+    let place = Place::new(NOTES);
+    let mut editor = Editor::start(place.command(&["acp"]), json!({}));
+    let denied = |editor: &mut Editor| {
+        let state = result(editor, "_vault/model_state", json!({}));
+        let policy = state["policy"].as_array().unwrap().clone();
+        policy.into_iter().find(|setting| setting["name"] == "denied_paths").unwrap()["value"].clone()
+    };
+    assert_eq!(denied(&mut editor), "none");
+    place.configure("tools.toml", "denied_paths = [\"Home.md\"]\n");
+    assert_eq!(denied(&mut editor), "Home.md");
+    let change = json!({ "kind": "rename", "path": "Home.md", "newPath": "Other.md" });
+    assert_eq!(refused(&mut editor, "_vault/prepare", json!({ "change": change })), "DENIED");
+    place.configure("tools.toml", "denied_paths = 3\n");
+    assert_eq!(refused(&mut editor, "_vault/model_state", json!({})), "CONFIG");
 }
 
 #[test]
@@ -266,6 +338,32 @@ fn a_plan_of_other_clients_is_a_yes_or_a_no() {
     editor.chooses("reject");
     editor.say(&session, "/plan two notes");
     assert_eq!(options(&editor.asked_with("session/request_permission")[0]), ["allow", "reject"]);
+}
+
+#[test]
+fn the_plan_of_a_transaction_is_saved_whatever_ran_since() {
+    let place = Place::new(NOTES);
+    let other = plan_of_two().to_string().replace("one", "three").replace("two", "four");
+    let model = ModelServer::with([Reply::text(&plan_of_two().to_string()), Reply::text(&other)]);
+    let mut editor = Editor::start(agent(&place, &model, &[]), with_approvals());
+    let session = editor.session(&place.vault());
+    editor.chooses("allow");
+    editor.say(&session, "/plan two notes");
+    editor.say(&session, "/plan four notes");
+    let transactions: Vec<u64> = editor
+        .of("tool_call_update")
+        .iter()
+        .filter_map(|update| update["_meta"]["vault"]["transaction"].as_u64())
+        .collect();
+    assert_eq!(transactions, [1, 2]);
+    let saved = result(&mut editor, "_vault/save_macro", json!({ "name": "Two", "transaction": 1 }));
+    assert_eq!((&saved["name"], &saved["isShipped"]), (&json!("Two"), &json!(false)));
+    let change = json!({ "kind": "macro", "name": "Two", "parameters": {} });
+    editor.say(&session, "/undo 1");
+    let shown = result(&mut editor, "_vault/prepare", json!({ "change": change }));
+    assert!(shown["files"].as_array().unwrap().iter().any(|file| file["path"] == "one.md"), "{shown}");
+    let unknown = json!({ "name": "None", "transaction": 99 });
+    assert_eq!(refused(&mut editor, "_vault/save_macro", unknown), "NOT_FOUND");
 }
 
 #[test]
