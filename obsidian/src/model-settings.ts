@@ -1,13 +1,22 @@
 // The part of the settings about the model: chosen, tested, its key handed to the program, and what may be done with it.
 // The plugin keeps none of it: the program writes it into its own settings, and the key into the system's keyring.
 
-import { Setting, type TextComponent } from "obsidian";
+import { Setting, type ButtonComponent, type TextComponent } from "obsidian";
 import type { ModelStateResult } from "./protocol";
 import { messageOf } from "./views/approval-modal";
 import { privacyNote, type ConversationServices } from "./views/conversation-view";
-import { visible } from "./views/text";
+import { counted, visible } from "./views/text";
 
 let number = 0;
+
+/** The fields as they are typed. */
+interface Typed {
+  provider: string;
+  model: string;
+  key: string;
+}
+
+type Say = (text: string, isError?: boolean) => void;
 
 export class ModelSettings {
   private readonly id = `vault-agent-models-${++number}`;
@@ -38,23 +47,25 @@ export class ModelSettings {
   private draw(state: ModelStateResult): void {
     const { parent } = this;
     parent.empty();
+    this.listed = "";
     new Setting(parent).setName("Model").setHeading();
-    const typed = { provider: state.provider ?? "", model: state.model ?? "", key: "" };
+    const saved = state.provider ?? "";
+    const typed: Typed = { provider: saved, model: state.model ?? "", key: "" };
     const statusEl = createDiv({ cls: "vault-agent-status", attr: { role: "status" } });
-    const say = (text: string, isError = false) => {
+    const say: Say = (text, isError = false) => {
       statusEl.toggleClass("is-error", isError);
       statusEl.setText(visible(text));
     };
-    const lists = parent.createDiv();
-    const list = (name: string, values: string[]) => {
-      const options = lists.createEl("datalist", { attr: { id: `${this.id}-${name}` } });
-      for (const value of values) options.createEl("option", { attr: { value } });
-    };
+    const list = (name: string) => parent.createEl("datalist", { attr: { id: `${this.id}-${name}` } });
     const named = (text: TextComponent, name: string, withList = false) => {
       text.inputEl.setAttribute("aria-label", name);
       if (withList) text.inputEl.setAttribute("list", `${this.id}-${name}`);
     };
-    list("Provider", state.providers.map(({ name }) => name));
+    fill(list("Provider"), state.providers.map(({ name }) => name));
+    const models = list("Model");
+    let test: ButtonComponent | null = null;
+    // A test is of the model that is saved, which is not the one that the fields name then.
+    const follow = () => void test?.setDisabled(typed.provider !== saved || typed.model !== (state.model ?? "") || typed.key !== "");
     const fixed = (name: string) => (state.fixed.includes(name) ? " A variable of the environment goes before it." : "");
     new Setting(parent)
       .setName("Provider")
@@ -63,6 +74,7 @@ export class ModelSettings {
         named(text, "Provider", true);
         text.setValue(typed.provider).onChange((value) => {
           typed.provider = value.trim();
+          follow();
         });
       });
     new Setting(parent)
@@ -70,11 +82,16 @@ export class ModelSettings {
       .setDesc(`The provider's name for the model.${fixed("model")}`)
       .addText((text) => {
         named(text, "Model", true);
-        text.inputEl.addEventListener("focus", () => void this.offer(typed.provider, lists));
+        // Only an address that was saved is asked without a word of the person.
+        text.inputEl.addEventListener("focus", () => {
+          if (typed.provider === saved) void this.offer(saved, models).catch(() => undefined);
+        });
         text.setValue(typed.model).onChange((value) => {
           typed.model = value.trim();
+          follow();
         });
-      });
+      })
+      .addButton((button) => button.setButtonText("List models").onClick(() => this.list(typed.provider, models, say)));
     const keyIs = state.key === null || state.key === undefined ? "There is no key for the provider." : `The key is from ${state.key}.`;
     new Setting(parent)
       .setName("Key")
@@ -85,33 +102,48 @@ export class ModelSettings {
         text.inputEl.autocomplete = "off";
         text.setPlaceholder("Stays as it is").onChange((value) => {
           typed.key = value.trim();
+          follow();
         });
       });
     new Setting(parent)
       .setName("Save and test")
-      .setDesc("A test sends one sentence to the model, and no note.")
+      .setDesc("A test sends one sentence to the model that is saved, and no note.")
       .addButton((button) => button.setButtonText("Save").setCta().onClick(() => this.save(typed, say)))
-      .addButton((button) => button.setButtonText("Test").onClick(() => this.test(say)));
+      .addButton((button) => {
+        test = button.setButtonText("Test").onClick(() => this.test(say));
+      });
     parent.append(statusEl);
-    say((state.problem ?? "") !== "" ? (state.problem ?? "") : privacyNote(state), (state.problem ?? "") !== "" && state.provider !== null);
+    const problem = state.problem ?? "";
+    say(problem === "" ? privacyNote(state) : problem, problem !== "" && saved !== "");
     this.drawPolicy(state);
   }
 
-  /** Offers the models of a provider. */
-  private async offer(provider: string, lists: HTMLElement): Promise<void> {
+  /** Offers the models of a provider, which is asked for them. */
+  private async offer(provider: string, options: HTMLElement): Promise<void> {
     if (provider === "" || provider === this.listed) return;
     this.listed = provider;
     try {
       const { models } = await this.services.agent.request("_vault/models", { provider });
-      const options = lists.createEl("datalist", { attr: { id: `${this.id}-Model` } });
-      for (const value of models) options.createEl("option", { attr: { value } });
-    } catch {
-      // The name can be typed; a test says what is wrong.
-      this.listed = "";
+      if (this.listed === provider) fill(options, models);
+    } catch (error) {
+      if (this.listed === provider) this.listed = "";
+      throw error;
     }
   }
 
-  private async save(typed: { provider: string; model: string; key: string }, say: (text: string, isError?: boolean) => void): Promise<void> {
+  private async list(provider: string, options: HTMLElement, say: Say): Promise<void> {
+    if (provider === "") return say("Name a provider first.", true);
+    say("Asking for the models…");
+    this.listed = "";
+    try {
+      await this.offer(provider, options);
+      say(`${counted(options.childElementCount, "model")} in the list of the field.`);
+    } catch (error) {
+      say(messageOf(error), true);
+    }
+  }
+
+  private async save(typed: Typed, say: Say): Promise<void> {
     const { provider, model, key } = typed;
     if (provider === "") return say("Name a provider first.", true);
     try {
@@ -124,7 +156,7 @@ export class ModelSettings {
     }
   }
 
-  private async test(say: (text: string, isError?: boolean) => void): Promise<void> {
+  private async test(say: Say): Promise<void> {
     say("Asking the model…");
     try {
       const { model, reply, tookMs } = await this.services.agent.request("_vault/test_model", {});
@@ -147,4 +179,10 @@ export class ModelSettings {
       cell.createDiv({ cls: "vault-agent-muted", text: visible(description) });
     }
   }
+}
+
+/** Puts the values into a list of completions, in place of those before. */
+function fill(options: HTMLElement, values: string[]): void {
+  options.empty();
+  for (const value of values) options.createEl("option", { attr: { value } });
 }
