@@ -18,6 +18,9 @@ const heap = "<b>warm</b>";
 See [[Soil]] and [the web](https://example.com/compost).
 `;
 
+/** A key that opens nothing. */
+const KEY = "sk-typed-into-the-settings";
+
 const HOSTILE = `<img src="https://evil.test/p.png" onerror="window.hacked=1"><script>window.hacked=2</script>
 <div class="vault-agent-card"><button>Approve</button></div>
 
@@ -91,14 +94,32 @@ export async function conversation(browser, { folder: vault, home, program, step
     await app.openSettings();
     await page.getByLabel("Provider").fill(model.address);
     await page.getByLabel("Model", { exact: true }).fill("scripted");
+    const settings = page.locator(".vertical-tab-content");
+    const key = page.getByLabel("Key", { exact: true });
+    await key.fill(KEY);
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await page.locator(".vertical-tab-content").getByText(/runs on this computer/).waitFor();
+    const saved = settings.getByText(/runs on this computer/);
+    const refused = settings.getByText(/keyring cannot be used/);
+    await saved.or(refused).waitFor();
+    const isRefused = await refused.isVisible();
+    console.log(isRefused ? "a key is refused, because there is no keyring here" : "a key is kept in the keyring");
+    if (!isRefused) assert.equal(await key.inputValue(), "", "the key is forgotten when the program has it");
+    const kept = await page.evaluate(() => JSON.stringify({ data: window.plugin.data, preferences: window.plugin.preferences }));
+    assert.ok(!kept.includes(KEY), "the plugin keeps no key");
+    await key.fill("");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await saved.waitFor();
+    const files = await textsOf(path.join(home, "config"));
+    assert.ok(Object.values(files).some((text) => text.includes("scripted")), "the program's settings");
+    assert.deepEqual(Object.keys(files).filter((name) => files[name].includes(KEY)), [], "no file has the key as text");
     model.reply = () => "ready";
     await page.getByRole("button", { name: "Test", exact: true }).click();
     await page.getByText(/scripted answered in/).waitFor();
     await page.getByText("denied_paths").waitFor();
     await app.check("settings-model", { pictures: true });
     assert.deepEqual(Object.keys(await page.evaluate(() => window.plugin.data ?? {})).filter((name) => name !== "program"), []);
+    await page.getByRole("button", { name: "List models" }).click();
+    await settings.getByText("2 models in the list of the field.").waitFor();
     await app.closeSettings();
   });
 
@@ -477,10 +498,12 @@ export async function conversation(browser, { folder: vault, home, program, step
         await frame();
         slowest = Math.max(slowest, performance.now() - before);
       }
-      return { drawn, slowest, elements: log.querySelectorAll("*").length };
+      const built = (selector) => log.querySelectorAll(`.vault-agent-card:not(.is-decided) ${selector}`).length;
+      return { drawn, slowest, rows: built("details.vault-agent-file"), diffs: built(".vault-agent-diff"), elements: log.querySelectorAll("*").length };
     });
     console.log(`20 approvals of 2,000 files: drawn in ${Math.round(took.drawn)} ms, slowest frame ${Math.round(took.slowest)} ms, ${took.elements} elements`);
-    assert.ok(took.elements < 50_000 && took.drawn < 10_000 && took.slowest < 2_000, JSON.stringify(took));
+    // However fast this machine is: a hundred rows of each card are built, and five of them with their diff.
+    assert.deepEqual([took.rows, took.diffs], [20 * 100, 20 * 5]);
     await page.evaluate(() => window.withdraw.forEach((abort) => abort.abort()));
     await page.waitForFunction(() => document.querySelectorAll(".vault-agent-card:not(.is-decided)").length === 0);
   });
