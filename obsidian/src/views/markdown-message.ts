@@ -1,7 +1,7 @@
 // Markdown as it streams, by the app's own renderer: what is complete is drawn once, and only the last block is drawn anew
 // while it grows. At the end the whole is drawn once more, so that lists and references across blocks are right.
 
-import { Component, MarkdownRenderer, type App } from "obsidian";
+import { Component, getLinkpath, MarkdownRenderer, Notice, type App } from "obsidian";
 import { completeUpTo, guard, placeIn, type Guarded, type Source } from "../conversation/markdown";
 import { openNote } from "../notes";
 import { baseName, visible } from "./text";
@@ -13,7 +13,7 @@ const REST_MS = 80;
 const REMOVED = "script, style, iframe, object, embed, img, picture, video, audio, source, link, form, button, textarea, select, svg, meta, base";
 
 /** The schemes of links that leave the app. */
-const WEB = /^(?:https?|mailto):/i;
+const WEB = new Set(["http:", "https:", "mailto:"]);
 
 /** The app, and the component with which the drawn text ends. */
 export interface Place {
@@ -64,22 +64,67 @@ function secure(parent: HTMLElement, app: App): void {
   for (const code of Array.from(parent.querySelectorAll("pre"))) code.setAttribute("tabindex", "0");
   for (const link of Array.from(parent.querySelectorAll<HTMLAnchorElement>("a:not(.vault-agent-source)"))) {
     const href = link.getAttribute("data-href") ?? link.getAttribute("href") ?? "";
-    const isNote = link.hasClass("internal-link") || link.hasClass("tag");
-    if (isNote) {
+    const url = webAddress(href);
+    if (link.hasClass("tag")) {
       link.setAttribute("href", "#");
-      link.addEventListener("click", (event) => {
-        event.preventDefault();
-        if (!link.hasClass("tag")) void app.workspace.openLinkText(href, "", event.ctrlKey || event.metaKey);
-      });
-    } else if (WEB.test(href)) {
-      link.setAttribute("rel", "noopener nofollow");
-      link.setAttribute("title", visible(href));
-      const host = /^https?:\/\/([^/?#]+)/i.exec(href)?.[1];
-      if (host !== undefined && link.textContent?.includes(host) !== true) link.after(createSpan({ cls: "vault-agent-muted", text: ` (${visible(host)})` }));
-    } else {
-      link.replaceWith(activeDocument.createTextNode(link.textContent ?? ""));
-    }
+      link.addEventListener("click", (event) => event.preventDefault());
+    } else if (link.hasClass("internal-link") && targetOf(app, href) !== null) secureNoteLink(link, href, app);
+    else if (url !== null && !link.hasClass("internal-link")) secureWebLink(link, url);
+    else link.replaceWith(activeDocument.createTextNode(link.textContent ?? ""));
   }
+}
+
+/** The note that a link leads to, with its heading or block; null if there is no such note. */
+function targetOf(app: App, href: string): string | null {
+  for (const link of [href, decoded(href)]) {
+    const note = app.metadataCache.getFirstLinkpathDest(getLinkpath(link), "");
+    if (note !== null) return note.path + (/#.*$/s.exec(link)?.[0] ?? "");
+  }
+  return null;
+}
+
+function decoded(href: string): string {
+  try {
+    return decodeURIComponent(href);
+  } catch {
+    return href;
+  }
+}
+
+/** Opens a note that is there. The app itself would create one that is missing. */
+function secureNoteLink(link: HTMLElement, href: string, app: App): void {
+  link.setAttribute("href", "#");
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    event.stopPropagation();
+    const target = targetOf(app, href);
+    if (target === null) new Notice(`${visible(href)} is not in this vault any more.`);
+    else void app.workspace.openLinkText(target, "", event.ctrlKey || event.metaKey);
+  });
+}
+
+/** The address of a link that leaves the app, without a name or a password, which look like a host. */
+function webAddress(href: string): URL | null {
+  try {
+    const url = new URL(href);
+    if (!WEB.has(url.protocol)) return null;
+    url.username = "";
+    url.password = "";
+    return url;
+  } catch {
+    return null;
+  }
+}
+
+/** Leads to the address as it is read here, and names its host unless the text is nothing but that. */
+function secureWebLink(link: HTMLElement, url: URL): void {
+  const receiver = url.protocol === "mailto:" ? url.pathname : url.host;
+  const text = (link.textContent ?? "").trim();
+  link.removeAttribute("data-href");
+  link.setAttribute("href", url.href);
+  link.setAttribute("rel", "noopener nofollow");
+  link.setAttribute("title", visible(url.href));
+  if (![receiver, url.href, url.href.replace(/\/$/, "")].includes(text)) link.after(createSpan({ cls: "vault-agent-muted", text: ` (${visible(receiver === "" ? url.href : receiver)})` }));
 }
 
 /** Draws Markdown that anybody may have written. */

@@ -15,7 +15,7 @@ const ANSWER = `Turn the heap when it cools [Garden/Compost.md:19], as \`Garden/
 const heap = "<b>warm</b>";
 \`\`\`
 
-See [[Soil]] and [the web](https://example.com/compost).
+See [[Soil]], [[No such note]] and [the web](https://example.com/compost).
 `;
 
 /** A key that opens nothing. */
@@ -143,7 +143,8 @@ export async function conversation(browser, { folder: vault, home, program, step
     assert.deepEqual(await opened(), { path: "Garden/Compost.md", state: { active: true, eState: { line: 18 } }, inNewTab: false });
     assert.equal(await last.getByRole("link", { name: "Garden/Compost.md:19" }).count(), 1);
     await last.getByRole("link", { name: "Soil", exact: true }).click();
-    assert.equal((await opened()).path, "Soil");
+    assert.equal(path.basename((await opened()).path), "Soil.md");
+    assert.equal(await last.getByRole("link", { name: "No such note" }).count(), 0, "a click does not create a note");
     assert.match(await last.textContent(), /the web \(example\.com\)/);
   });
 

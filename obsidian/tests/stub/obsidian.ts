@@ -144,7 +144,19 @@ export class Vault extends Events {
   }
 }
 
-export class MetadataCache extends Events {}
+export class MetadataCache extends Events {
+  getFirstLinkpathDest(linkpath: string): TFile | null {
+    const { vault } = app();
+    const name = linkpath.toLowerCase();
+    const isMeant = ({ path, basename }: TFile) => [path, path.replace(/\.md$/, ""), basename].some((one) => one.toLowerCase() === name);
+    return vault.getMarkdownFiles().find(isMeant) ?? vault.getFileByPath(linkpath);
+  }
+}
+
+/** A link without its heading or block. */
+export function getLinkpath(linktext: string): string {
+  return linktext.split("#")[0] ?? "";
+}
 
 export class FileManager {
   generateMarkdownLink(file: TFile): string {

@@ -22,6 +22,7 @@ export type Checked = [
   None<Invented<stub.Modal, real.Modal>>,
   None<Invented<stub.Notice, real.Notice>>,
   None<Invented<stub.TFile, real.TFile>>,
+  None<Invented<stub.MetadataCache, real.MetadataCache>>,
   None<Invented<stub.FileManager, real.FileManager>>,
   None<Invented<typeof stub.Keymap, typeof real.Keymap>>,
   None<Invented<typeof stub.MarkdownRenderer, typeof real.MarkdownRenderer>>,
