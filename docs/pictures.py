@@ -52,7 +52,7 @@ def main():
 
 def screen_lines(name):
     """Returns a recorded screen without its last prompt, with colours for input, diffs and notices."""
-    marks = {"$ ": "prompt", "> ": "prompt", "+": "green", "-": "red", "tool:": "dim", "note:": "dim", "taken out:": "yellow"}
+    marks = {"$ ": "prompt", "> ": "prompt", "+": "green", "-": "red", "tool:": "dim", "note:": "dim", "not found:": "yellow"}
     lines = []
     for line in (SCREENS / f"{name}.txt").read_text().rstrip("$\n").split("\n"):
         mark = next((mark for mark in marks if line.startswith(mark)), "")

@@ -121,14 +121,14 @@ impl Updates {
         self.last_text = TextKind::Nothing;
     }
 
-    /// Ends a turn: sends the part of the answer that was held back, and reports the citations that were taken out.
-    /// Returns the places that the answer cites, and the citations that were taken out.
+    /// Ends a turn: sends the part of the answer that was held back, and reports citations, quotes and links that lead to
+    /// nothing. Returns the places that the answer cites, and these reports.
     pub fn end_turn(&mut self) -> (Vec<Source>, Vec<String>) {
         let Some(mut citations) = self.citations.take() else { return Default::default() };
         let rest = citations.finish();
         self.answer(&rest);
         for removed in citations.removed() {
-            self.notice(NoticeSeverity::Warning, &format!("Taken out: {removed}"));
+            self.notice(NoticeSeverity::Warning, &format!("Not found: {removed}"));
         }
         (citations.sources().to_vec(), citations.removed().to_vec())
     }

@@ -108,7 +108,7 @@ struct Record {
     answer: Option<String>,
     /// The places that the answer cites.
     sources: Vec<Source>,
-    /// Citations and quotes that were taken out because they do not exist, and why.
+    /// Citations, quotes and links that lead to nothing, and why. Citations and quotes are removed from the answer.
     removed: Vec<String>,
     /// The notes that the model was shown.
     read: Vec<String>,
@@ -331,7 +331,7 @@ impl AskCommand {
         }
         // Messages about the answer on standard error come after it.
         out.flush()?;
-        record.removed.iter().for_each(|removed| say("taken out", removed));
+        record.removed.iter().for_each(|removed| say("not found", removed));
         let ended = match (ended(&outcome.stop, &answer.text), why_empty) {
             (_, Some(why)) => Err(Failure::Error(why)),
             // The searches found nothing, so no note supports the answer.

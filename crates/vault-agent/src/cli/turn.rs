@@ -85,7 +85,7 @@ pub(super) struct TurnAnswer {
     pub text: String,
     /// The places that it cites.
     pub sources: Vec<Source>,
-    /// The citations and quotes that were taken out, with the reasons.
+    /// The citations, quotes and links that lead to nothing, with the reasons. Only links stay in the text.
     pub removed: Vec<String>,
     /// The model's reasoning in this turn.
     pub thoughts: String,

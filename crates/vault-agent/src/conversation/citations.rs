@@ -183,7 +183,7 @@ impl<'l> CitationCheck<'l> {
         &self.sources
     }
 
-    /// The citations and quotes that were removed, with the reasons, one sentence each.
+    /// The citations, quotes and links that lead to nothing, with the reasons, one sentence each. Links stay in the text.
     pub fn removed(&self) -> &[String] {
         &self.removed
     }

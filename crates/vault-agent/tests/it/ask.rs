@@ -55,8 +55,8 @@ fn an_answer_has_sources_that_exist() {
     for line in [
         "  search_notes \"prune roses\"",
         "  read_note \"Garden/Roses.md\"",
-        "taken out: \"in early spring\": not in Garden/Roses.md",
-        "taken out: [Garden/Lilies.md:1]: there is no such note",
+        "not found: \"in early spring\": not in Garden/Roses.md",
+        "not found: [Garden/Lilies.md:1]: there is no such note",
         "note: 2 calls in 3 notes",
     ] {
         assert!(said.contains(line), "{line}: {said}");

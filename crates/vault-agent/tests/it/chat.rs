@@ -61,7 +61,7 @@ fn an_answer_is_shown_with_its_calls_sources_and_tokens() {
         "Notes · scripted on this machine · /help",
         "> when do I prune roses?\n  search_notes \"prune roses\"",
         "# Roses\n\n- in **late winter** [Garden/Roses.md:3]\n- says\n\n```sh\nls\n```\n",
-        "Sources\n  Garden/Roses.md:3\n! taken out: [No.md:1]: there is no such note\n1 call · 220 tokens",
+        "Sources\n  Garden/Roses.md:3\n! not found: [No.md:1]: there is no such note\n1 call · 220 tokens",
         "> thanks\nYou are welcome.\n\n110 tokens",
         "saved; vault-agent resume ",
     ] {

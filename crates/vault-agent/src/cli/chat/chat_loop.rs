@@ -269,7 +269,7 @@ impl ChatLoop {
             true => lines.iter().for_each(|line| self.screen.quiet(line)),
             false => self.screen.show(&lines.join("\n")),
         }
-        answer.removed.iter().for_each(|removed| self.screen.warn(&format!("taken out: {removed}")));
+        answer.removed.iter().for_each(|removed| self.screen.warn(&format!("not found: {removed}")));
         self.spent += outcome.spent;
         self.thoughts = answer.thoughts;
         if self.input.has_person() {

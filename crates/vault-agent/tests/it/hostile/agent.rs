@@ -86,7 +86,7 @@ fn a_question_changes_nothing_and_tells_nothing() {
         assert!(tried.iter().any(|name| name == tool), "{tool} was not tried");
     }
     // A quote of a note that is denied is no quote.
-    assert!(said.contains("taken out: [Private/Diary.md:6]: there is no such note"), "{said}");
+    assert!(said.contains("not found: [Private/Diary.md:6]: there is no such note"), "{said}");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_conversation_without_a_person_changes_nothing_and_tells_nothing() {
     for tool in ["append_to_note", "delete_note", "write_note", "vault_search", "file_read"] {
         assert!(tried.iter().any(|name| name == tool), "{tool} was not tried");
     }
-    assert!(said.contains("taken out: [Private/Diary.md:6]: there is no such note"), "{said}");
+    assert!(said.contains("not found: [Private/Diary.md:6]: there is no such note"), "{said}");
 }
 
 #[test]
