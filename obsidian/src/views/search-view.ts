@@ -1,7 +1,7 @@
 // Search: words at each key, meaning a moment later; the keyboard does everything.
 
 import { Keymap, debounce, type WorkspaceLeaf } from "obsidian";
-import { Cancelled } from "../agent/rpc";
+import { Cancelled, RpcError } from "../agent/rpc";
 import { insertLink, linkTo, openNote } from "../notes";
 import type { Coverage, Ranking, SearchHit, SearchResult, VocabularyResult } from "../protocol";
 import { accept, complete, type Completion } from "../query";
@@ -162,6 +162,8 @@ export class SearchView extends AgentView {
     };
     run().catch((error: unknown) => {
       if (error instanceof Cancelled || searching.signal.aborted) return;
+      // A query that the program rejects has no results. When the program ends, those before stay readable.
+      if (error instanceof RpcError) this.show([]);
       this.statusEl.addClass("is-error");
       this.statusEl.setText(messageOf(error));
     });
@@ -259,18 +261,22 @@ export class SearchView extends AgentView {
     before?.querySelector(".vault-agent-passage")?.remove();
     this.selected = index;
     const option = this.options[index];
-    if (option === undefined) {
-      this.inputEl.removeAttribute("aria-activedescendant");
-      return;
-    }
+    this.setActive();
+    if (option === undefined) return;
     option.setAttr("aria-selected", "true");
-    this.inputEl.setAttr("aria-activedescendant", option.id);
     const hit = this.hits[index];
     if (this.isPreviewing && hit !== undefined) {
       const passage = option.createDiv({ cls: "vault-agent-passage" });
       showSegments(passage, hit.passage);
     }
     if (isByKey) option.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Names the option that Enter takes to screen readers: the highlighted completion, else the selected result. */
+  private setActive(): void {
+    const option = this.completionsEl.children[this.completion] ?? this.options[this.selected];
+    if (option === undefined) this.inputEl.removeAttribute("aria-activedescendant");
+    else this.inputEl.setAttr("aria-activedescendant", option.id);
   }
 
   private async open(inNewTab: boolean): Promise<void> {
@@ -342,6 +348,7 @@ export class SearchView extends AgentView {
       });
     });
     this.completionsEl.toggle(this.completions.length > 0);
+    this.setActive();
     this.inputEl.setAttr("aria-controls", this.completions.length > 0 ? this.completionsEl.id : this.listEl.id);
   }
 
@@ -394,8 +401,8 @@ export class SearchView extends AgentView {
     this.completion = index;
     Array.from(this.completionsEl.children).forEach((option, at) => {
       option.setAttribute("aria-selected", String(at === index));
-      if (at === index) this.inputEl.setAttr("aria-activedescendant", option.id);
     });
+    this.setActive();
   }
 
   private take(completion: Completion): void {
@@ -408,11 +415,10 @@ export class SearchView extends AgentView {
 
   private closeCompletions(): void {
     this.completions = [];
+    this.completion = -1;
     this.completionsEl.hide();
     this.inputEl.setAttr("aria-controls", this.listEl.id);
-    const option = this.options[this.selected];
-    if (option !== undefined) this.inputEl.setAttr("aria-activedescendant", option.id);
-    else this.inputEl.removeAttribute("aria-activedescendant");
+    this.setActive();
   }
 }
 

@@ -97,6 +97,14 @@ step("the keyboard selects, previews, opens and links", async () => {
   assert.equal(await field.inputValue(), "");
 });
 
+/** The option that the field names to screen readers, which must be on the page. */
+const activeOption = () =>
+  field.evaluate((element) => {
+    const id = element.getAttribute("aria-activedescendant");
+    if (id !== null && document.getElementById(id) === null) throw new Error(`no option ${id}`);
+    return id;
+  });
+
 step("operators and their values are completed", async () => {
   await field.pressSequentially("pa");
   await page.getByRole("listbox", { name: "Completions" }).getByRole("option").first().waitFor();
@@ -105,13 +113,16 @@ step("operators and their values are completed", async () => {
   await field.pressSequentially("kit");
   await app.check("search-completions", { pictures: true });
   await field.press("ArrowDown");
+  assert.match(await activeOption(), /completion-0$/);
   await field.press("Enter");
   assert.equal(await field.inputValue(), "path:Kitchen ");
+  await activeOption();
   await field.pressSequentially("sugar");
   await settled();
   for (const place of await results.locator(".vault-agent-path").allTextContents()) assert.match(place, /^Kitchen\//);
   await field.fill("/(/");
   await page.locator(".vault-agent-status.is-error").waitFor();
+  assert.equal(await results.count(), 0, "the results of another query");
   await app.check("search-error");
 });
 
