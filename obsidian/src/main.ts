@@ -6,7 +6,7 @@ import { Agent } from "./agent/process";
 import { Conversations } from "./conversation/conversations";
 import type { NamedMacro } from "./protocol";
 import { SettingsTab, preferencesFrom, type Preferences } from "./settings";
-import { redoTransaction, undoTransaction } from "./views/approval-modal";
+import { messageOf, redoTransaction, undoTransaction } from "./views/approval-modal";
 import { CHANGES_VIEW, ChangesView } from "./views/changes-view";
 import { CONVERSATION_VIEW, ConversationView, type ConversationServices } from "./views/conversation-view";
 import { MacroModal } from "./views/macro-modal";
@@ -98,7 +98,14 @@ export default class VaultAgentPlugin extends Plugin {
 
   /** Has a command for each macro. */
   private async readMacros(): Promise<void> {
-    const { macros } = await this.services.agent.request("_vault/macros", {}).catch(() => ({ macros: [] as NamedMacro[] }));
+    let macros: NamedMacro[];
+    try {
+      ({ macros } = await this.services.agent.request("_vault/macros", {}));
+    } catch (error) {
+      // A program that ended takes its request with it; its page says so, and the next one is asked again.
+      if (this.services.agent.state.kind === "ready") new Notice(`The macros could not be read, so their commands stay as they were: ${messageOf(error)}`);
+      return;
+    }
     for (const id of this.macroIds.splice(0)) this.removeCommand(id);
     for (const saved of macros) {
       const id = `macro-${saved.name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-")}`;
