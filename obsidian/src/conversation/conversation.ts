@@ -10,7 +10,7 @@ export interface Call extends CallUpdate {
   texts: string[];
 }
 
-/** What the person decides about a question. */
+/** The decision of the person about a question. */
 export type Decision =
   | { kind: "allow" }
   /** Allow it, and do not ask again in this conversation. */
@@ -28,7 +28,7 @@ export type Decision =
 /** A question about a call. It is asked again when its arguments or its parts change. */
 export interface Question {
   request: PermissionRequest;
-  /** What is asked about, as the program prepared it. */
+  /** The change that is asked about, as the program prepared it. */
   approval: Approval | null;
   /** Notice for the person, for example that the change was prepared again. */
   notice: string;
@@ -36,6 +36,8 @@ export interface Question {
   outcome: string;
   /** Grows each time that it is asked. */
   round: number;
+  /** The change in the journal that was made after the approval, as soon as it is known. */
+  transaction: number | null;
 }
 
 export interface Form {
@@ -104,7 +106,7 @@ export class Conversation {
   private readonly calls = new Map<string, Call>();
   private readonly questions = new Map<string, { question: Question; answer: (answer: PermissionAnswer) => void }>();
   private readonly forms = new Map<Form, (answer: FormAnswer) => void>();
-  /** What is filled into the form that the program opens after a decision, by the call. */
+  /** Values for the form that the program opens after a decision, by the call. */
   private readonly prepared = new Map<string, FormAnswer>();
   private readonly listeners = new Set<(entry: Entry | null) => void>();
 
@@ -142,7 +144,7 @@ export class Conversation {
     return this.questions.size + this.forms.size;
   }
 
-  // What the program tells
+  // Updates from the program
 
   /** Takes a saved conversation that is told from its beginning. */
   async replay(tell: () => Promise<void>): Promise<void> {
@@ -158,7 +160,7 @@ export class Conversation {
   apply(update: SessionUpdate): void {
     switch (update.sessionUpdate) {
       case "user_message_chunk":
-        // What the person just sent is shown already.
+        // The message that the person just sent is shown already.
         if (this.isReplaying) this.add({ kind: "person", text: update.content.text ?? "", shared: [], isTakenBack: false });
         return;
       case "agent_message_chunk":
@@ -228,12 +230,22 @@ export class Conversation {
     }
     if (update.content) call.texts = textsOf(update.content);
     this.calls.set(update.toolCallId, call);
+    this.ended(update);
     if (known === undefined) return this.add({ kind: "call", call });
     const entry = this.entries.find((entry) => entry.kind === "call" && entry.call === call);
     if (entry !== undefined) this.changed(entry);
   }
 
-  // What the person says
+  /** Stores the transaction of a call at the question about it. */
+  private ended({ toolCallId, _meta }: CallUpdate): void {
+    const transaction = (_meta?.vault as { transaction?: unknown } | null | undefined)?.transaction;
+    const entry = this.entries.findLast((entry) => entry.kind === "question" && entry.question.request.toolCall.toolCallId === toolCallId);
+    if (typeof transaction !== "number" || entry?.kind !== "question") return;
+    entry.question.transaction = transaction;
+    this.changed(entry);
+  }
+
+  // Messages from the person
 
   /** Sends a message, or keeps it until the turn has ended. */
   send(message: Message): void {
@@ -280,7 +292,7 @@ export class Conversation {
     if (this.isRunning) this.line.cancel(this.id);
   }
 
-  // What the program asks
+  // Questions from the program
 
   ask(request: PermissionRequest, signal: AbortSignal): Promise<PermissionAnswer> {
     const id = request.toolCall.toolCallId;
@@ -288,7 +300,7 @@ export class Conversation {
     this.finishText();
     const before = this.entries.findLast((entry) => entry.kind === "question" && entry.question.request.toolCall.toolCallId === id);
     const isAgain = before?.kind === "question" && before.question.outcome === "";
-    const question = isAgain ? before.question : { request, approval, notice: "", outcome: "", round: 0 };
+    const question = isAgain ? before.question : { request, approval, notice: "", outcome: "", round: 0, transaction: null };
     question.request = request;
     question.approval = approval;
     question.round++;

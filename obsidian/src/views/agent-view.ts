@@ -11,6 +11,8 @@ export const INSTALL_LINES = ["cargo install --locked --path crates/vault-agent"
 /** The parts of the plugin that open other parts of the app. */
 export interface ViewServices extends Services {
   openSettings(): void;
+  /** Called when macros can have been saved. */
+  macrosChanged(): void;
 }
 
 /** Shows a state in which the program cannot answer. */

@@ -4,6 +4,7 @@ import { APPROVED, type Conversation, type Decision, type Question } from "../co
 import { saveEditors } from "../notes";
 import type { Approval, ApprovalPart, ApprovalPlan } from "../protocol";
 import type { ViewServices } from "./agent-view";
+import { messageOf, pathsBefore } from "./approval-modal";
 import { showDiff } from "./diff";
 import { showFileChanges } from "./file-changes";
 import { counted, nameHidden, visible } from "./text";
@@ -21,11 +22,6 @@ const RISKS: Record<Approval["risk"], string> = {
   delete: "Deletes",
   command: "Runs a command, cannot be undone",
 };
-
-/** The paths that an approval changes in files that are open now. */
-function pathsOf(approval: Approval): Set<string> {
-  return new Set(approval.files.flatMap((file) => [file.path, ...file.inside]));
-}
 
 /** An argument of a call, with the field that shows it. */
 interface Argument {
@@ -70,7 +66,7 @@ export class ApprovalCard {
   }
 
   private showOutcome(): void {
-    const { approval, outcome, request } = this.question;
+    const { approval, outcome, request, transaction } = this.question;
     this.parent.empty();
     this.parent.addClass("is-decided");
     const details = this.parent.createEl("details");
@@ -82,24 +78,33 @@ export class ApprovalCard {
     details.addEventListener("toggle", () => {
       if (details.childElementCount === 1 && approval !== null) showFileChanges(details, approval);
     });
-    if (approval?.plan && outcome === APPROVED) this.drawAfterPlan();
+    if (approval?.plan && outcome === APPROVED && transaction !== null) this.drawAfterPlan(transaction);
   }
 
-  /** What can be done with a plan that ran: undo it, or keep it. */
-  private drawAfterPlan(): void {
+  /** Buttons that undo the plan that ran, or keep it as a macro: this one, whatever ran since. */
+  private drawAfterPlan(transaction: number): void {
     const buttons = this.parent.createDiv({ cls: "vault-agent-buttons" });
-    const command = (text: string) => this.conversation.send({ text, shared: [] });
-    buttons.createEl("button", { text: "Undo…", attr: { type: "button" } }).addEventListener("click", () => command("/undo"));
+    buttons.createEl("button", { text: "Undo…", attr: { type: "button" } }).addEventListener("click", () => this.conversation.send({ text: `/undo ${transaction}`, shared: [] }));
     const name = buttons.createEl("input", { type: "text", placeholder: "Name of a macro", attr: { "aria-label": "Name of a macro" } });
     const save = () => {
       if (name.value.trim() === "") return name.focus();
-      command(`/macro save ${name.value.trim()}`);
+      void this.saveMacro(name.value.trim(), transaction);
       name.value = "";
     };
     name.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !event.isComposing) save();
     });
     buttons.createEl("button", { text: "Save as macro", attr: { type: "button" } }).addEventListener("click", save);
+  }
+
+  private async saveMacro(name: string, transaction: number): Promise<void> {
+    try {
+      const saved = await this.services.agent.request("_vault/save_macro", { name, transaction });
+      this.conversation.notice("info", `Saved ${saved.name}.`);
+      this.services.macrosChanged();
+    } catch (error) {
+      this.conversation.notice("error", messageOf(error));
+    }
   }
 
   private draw(): void {
@@ -200,7 +205,7 @@ export class ApprovalCard {
     if (canPick) this.counted(steps.length, "step");
   }
 
-  // What is ticked
+  // Ticks
 
   private drawTicks(parent: HTMLElement, count: number, what: string): void {
     this.ticked = new Set(Array.from({ length: count }, (_, at) => at));
@@ -388,7 +393,7 @@ export class ApprovalCard {
     this.isDeciding = true;
     try {
       // Text that the person typed a moment ago belongs to the notes.
-      const changed = question.approval === null ? false : await saveEditors(this.services.app, pathsOf(question.approval));
+      const changed = question.approval === null ? false : await saveEditors(this.services.app, pathsBefore(question.approval));
       if (question.round !== round) return;
       // The change that is shown is not the one with these arguments, which is shown before it is approved.
       if (this.isEdited) this.decide({ kind: "edit", arguments: this.edited });

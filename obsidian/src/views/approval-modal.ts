@@ -22,9 +22,9 @@ export function messageOf(error: unknown): string {
   return visible(error instanceof Error ? error.message : String(error));
 }
 
-/** The paths that a change touches in files that are open now. */
-export function pathsBefore(change: PrepareResult): Set<string> {
-  return new Set(change.files.flatMap((file) => [file.path, ...file.inside]));
+/** The paths of files, as they are before their change. */
+export function pathsBefore({ files }: Pick<PrepareResult, "files">): Set<string> {
+  return new Set(files.flatMap((file) => [file.path, ...file.inside]));
 }
 
 /** How much a change does, in one line. */

@@ -22,8 +22,6 @@ const NEAR_END = 80;
 export interface ConversationServices extends ViewServices {
   conversations: Conversations;
   openSearch(): void;
-  /** Called after a turn, in which macros can have been saved. */
-  macrosChanged(): void;
 }
 
 /** Where the person's words and notes go, in a sentence. A host is named whatever else is missing. */
@@ -256,7 +254,7 @@ export class ConversationView extends AgentView {
     }
   }
 
-  // What is shown
+  // Display
 
   private show(conversation: Conversation): void {
     this.noModelEl.empty();
@@ -413,7 +411,7 @@ export class ConversationView extends AgentView {
     if (reading === this.readings) this.privacyEl.setText(visible(text));
   }
 
-  // What the person says
+  // Messages from the person
 
   private async send(message: Message): Promise<void> {
     await this.open();

@@ -446,16 +446,30 @@ export async function conversation(browser, { folder: vault, home, program, step
     assert.deepEqual(Object.keys(await textsOf(vault)).filter((name) => name.startsWith("Plan/")).sort(), ["Plan/Bed one.md", "Plan/Bed three.md"]);
     assert.equal(await log.locator(".vault-agent-entry.is-plan").last().locator(".is-completed").count(), 2);
     assert.equal(await log.locator(".vault-agent-entry.is-plan").count(), 1);
-    await decided.getByLabel("Name of a macro").fill("Beds");
-    await decided.getByRole("button", { name: "Save as macro" }).click();
-    await last.getByText("Saved Beds.").waitFor();
+    // Another change and another plan make neither of the buttons mean something else.
+    model.calls([[append("Since then")]]);
+    await say("Note it");
+    await card.getByRole("button", { name: "Approve", exact: true }).click();
+    await answered("Done.");
+    model.reply = () => JSON.stringify({ ...plan, goal: "Another plan", steps: [create("other", "Other")] });
+    await say("/plan another");
+    await card.getByText("Another plan", { exact: true }).waitFor();
+    await card.getByRole("button", { name: "Approve", exact: true }).click();
+    await page.waitForFunction(() => [...document.querySelectorAll(".vault-agent-card.is-decided button")].filter(({ textContent }) => textContent === "Save as macro").length === 2);
     await idle();
-    await decided.getByRole("button", { name: "Undo…" }).click();
+    const ran = log.locator(".vault-agent-card.is-decided").filter({ has: page.getByRole("button", { name: "Save as macro" }) }).first();
+    await ran.getByLabel("Name of a macro").fill("Beds");
+    await ran.getByRole("button", { name: "Save as macro" }).click();
+    await log.getByText("Saved Beds.").waitFor();
+    await ran.getByRole("button", { name: "Undo…" }).click();
     await card.locator(".vault-agent-kind.is-deleted").nth(1).waitFor();
     await card.getByRole("button", { name: "Approve", exact: true }).click();
     await last.getByText("Done: transaction").waitFor();
     await idle();
-    assert.deepEqual(await textsOf(vault), before);
+    const after = await textsOf(vault);
+    assert.deepEqual(Object.keys(after).filter((name) => name.startsWith("Plan/")), ["Plan/Other.md"]);
+    assert.match(after["Inbox.md"], /Since then/);
+    assert.deepEqual({ ...after, "Plan/Other.md": undefined, "Inbox.md": "" }, { ...before, "Plan/Other.md": undefined, "Inbox.md": "" });
   });
 
   step("macros: a saved plan is a command, and runs again after an approval without the model", async () => {

@@ -17,10 +17,26 @@ beforeEach(() => {
 
 const DIFF = "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
 const file = (number: number): FileChange => ({ kind: "modified", path: `n${number}.md`, to: null, diff: DIFF, added: 1, removed: 1, inside: [] });
-const services = { app: { workspace: { iterateAllLeaves: () => undefined } } } as unknown as ViewServices;
+const asked: unknown[] = [];
+let saving = (): Promise<unknown> => Promise.resolve({ name: "Beds" });
+const services = {
+  app: { workspace: { iterateAllLeaves: () => undefined } },
+  agent: {
+    request: (...request: unknown[]) => {
+      asked.push(request);
+      return saving();
+    },
+  },
+  macrosChanged: () => asked.push("macros"),
+} as unknown as ViewServices;
 
 function ask(more: object, options = ["allow", "pick", "reject"], rawInput: object = { path: "a.md", edits: [1] }) {
-  const conversation = new Conversation("s", { prompt: () => Promise.resolve("end_turn"), cancel: () => undefined });
+  const prompts: string[] = [];
+  const prompt = (_: string, blocks: unknown) => {
+    prompts.push(JSON.stringify(blocks));
+    return Promise.resolve("end_turn");
+  };
+  const conversation = new Conversation("s", { prompt, cancel: () => undefined });
   const approval = { tool: "t", question: "<b>Really?</b>", risk: "write", undo: "It can be undone.", leaves: "Nothing leaves.", files: [], folders: [], notices: [], parts: [], items: [], ...more };
   const request: PermissionRequest = {
     sessionId: "s",
@@ -31,9 +47,13 @@ function ask(more: object, options = ["allow", "pick", "reject"], rawInput: obje
   const entry = conversation.entries[conversation.entries.length - 1];
   if (entry?.kind !== "question") throw new Error("no question");
   const element = parent.createDiv();
-  new ApprovalCard(element, conversation, entry.question, services).show();
+  const card = new ApprovalCard(element, conversation, entry.question, services);
+  conversation.onChange((changed) => {
+    if (changed === entry) card.show();
+  });
+  card.show();
   const button = (text: string) => [...element.querySelectorAll("button")].find((one) => one.textContent === text);
-  return { element, answer, button, conversation, question: entry.question };
+  return { element, answer, button, conversation, prompts, question: entry.question };
 }
 
 describe("approval cards", () => {
@@ -146,6 +166,30 @@ describe("approval cards", () => {
     expect([...again.element.querySelectorAll<HTMLInputElement>("input[type=checkbox]")].map(({ checked }) => checked)).toEqual([true, false]);
     again.button("Approve")?.click();
     expect(await again.answer).toEqual({ outcome: { outcome: "selected", optionId: "allow" } });
+  });
+
+  it("of a plan that ran undo and save this one, whatever ran since", async () => {
+    const plan = { goal: "Beds", assumptions: [], notes: 1, links: 0, steps: [{ id: "a", tool: "write_note", preview: "Create", risk: "write", calls: 1, skipped: null, notices: [] }] };
+    const first = ask({ plan });
+    first.button("Approve")?.click();
+    await first.answer;
+    expect(first.button("Undo…"), "nothing can be undone before it is done").toBeUndefined();
+    const ended = (conversation: Conversation, toolCallId: string, transaction?: unknown) => conversation.apply({ sessionUpdate: "tool_call_update", toolCallId, status: "completed", _meta: { vault: { transaction } } });
+    ended(first.conversation, "other", 8);
+    ended(first.conversation, "0", "7");
+    expect(first.button("Undo…"), "the change is not known").toBeUndefined();
+    ended(first.conversation, "0", 7);
+    first.button("Undo…")?.click();
+    expect(first.prompts).toEqual([JSON.stringify([{ type: "text", text: "/undo 7" }])]);
+    const name = first.element.querySelector<HTMLInputElement>("input[type=text]");
+    for (const [text, answer] of [["Beds", () => Promise.resolve({ name: "Beds" })], ["Taken", () => Promise.reject(new Error("there is one already"))]] as const) {
+      saving = answer;
+      if (name !== null) name.value = text;
+      first.button("Save as macro")?.click();
+    }
+    await new Promise((resolve) => window.setTimeout(resolve));
+    expect(asked).toEqual([["_vault/save_macro", { name: "Beds", transaction: 7 }], ["_vault/save_macro", { name: "Taken", transaction: 7 }], "macros"]);
+    expect(first.conversation.entries.flatMap((entry) => (entry.kind === "notice" ? [entry.text] : []))).toEqual(["Saved Beds.", "there is one already"]);
   });
 
   it("offer only what the program offers", () => {
