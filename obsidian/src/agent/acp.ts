@@ -50,7 +50,7 @@ export interface SessionOption {
   options: Array<{ value: string; name: string; description?: string | null }>;
 }
 
-/** What the program tells about a session. Kinds that are not known are ignored. */
+/** An update of a session. Unknown kinds are ignored. */
 export type SessionUpdate =
   | { sessionUpdate: "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk"; content: { type: string; text?: string } }
   | ({ sessionUpdate: "tool_call" | "tool_call_update" } & CallUpdate)
@@ -123,7 +123,7 @@ export interface AcpMethods {
 /** The error of a program that has no model yet. */
 export const NO_MODEL = -32000;
 
-/** What the plugin declares when it introduces itself. */
+/** The capabilities that the plugin declares. */
 export const CAPABILITIES = {
   elicitation: { form: {} },
   session: { notices: {}, compaction: {} },

@@ -82,7 +82,7 @@ export class Agent {
     for (const listener of [...this.listeners]) listener(state);
   }
 
-  /** Starts the program, anew if it runs. */
+  /** Starts the program. If it runs, it is ended first. */
   async start(): Promise<void> {
     this.failures = 0;
     await this.run();

@@ -1,5 +1,5 @@
-// What a message can share besides its words: the open note, a selection, notes that are named, pictures. The person sees
-// each as it would be sent, and ticks it.
+// Context that a message can share: the open note, a selection, notes that are named, pictures. The person sees each as it
+// would be sent, and ticks it.
 
 import type { App } from "obsidian";
 import type { PromptBlock } from "../agent/acp";

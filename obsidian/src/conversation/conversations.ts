@@ -31,12 +31,12 @@ export class Conversations implements Client {
   private readonly begun = new Set<string>();
   /** Sessions that are begun at the moment, whose ids are not known yet. */
   private beginning = 0;
-  /** What was told of a session before its id was known. */
+  /** Updates of sessions that arrived before the id of the session. */
   private early: Array<[string, SessionUpdate]> = [];
 
   constructor(private readonly agent: Agent) {
     agent.client = this;
-    // A program that was started anew knows none of the conversations.
+    // A program that was started again knows none of the conversations.
     agent.onState(({ kind }) => {
       if (kind !== "ready") for (const id of this.open.keys()) this.cut.set(id, this.cut.get(id) ?? true);
     });
@@ -145,7 +145,7 @@ export class Conversations implements Client {
     return tracked;
   }
 
-  /** Opens a conversation again if its program was restarted or another model was chosen. What is shown of it stays. */
+  /** Opens a conversation again if its program was restarted or another model was chosen. Its entries stay. */
   resume(conversation: Conversation): Promise<void> {
     const known = this.opening.get(conversation.id);
     // Meanwhile it can have been cut again.

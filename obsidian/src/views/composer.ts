@@ -101,7 +101,7 @@ export class Composer {
     this.grow();
   }
 
-  // What is shared
+  // Shared context
 
   private add(item: Shared): void {
     this.shared = [...this.shared.filter(({ key }) => key !== item.key), item];
@@ -252,6 +252,7 @@ export class Composer {
     this.choices = choices.slice(0, MOST);
     this.choice = -1;
     this.choicesEl.empty();
+    this.inputEl.removeAttribute("aria-activedescendant");
     this.choices.forEach((choice, index) => {
       const option = this.choicesEl.createDiv({ cls: "vault-agent-completion", attr: { role: "option", id: `${this.id}-choice-${index}`, "aria-selected": "false" } });
       option.createSpan({ text: visible(choice.label) });

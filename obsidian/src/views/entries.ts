@@ -16,7 +16,7 @@ const MOST_PLACES = 50;
 const STATUS = { pending: "waiting", in_progress: "running", completed: "done", failed: "failed" } as const;
 const STEPS = { pending: "○", in_progress: "◐", completed: "●" } as const;
 
-/** What entries need of their view. */
+/** The part of a view that its entries use. */
 export interface EntryOwner {
   services: ViewServices;
   place: Place;

@@ -1,4 +1,4 @@
-// Markdown as it streams, by the app's own renderer: what is complete is drawn once, and only the last block is drawn anew
+// Markdown as it streams, by the app's own renderer: a complete block is drawn once, and only the last block is drawn again
 // while it grows. At the end the whole is drawn once more, so that lists and references across blocks are right.
 
 import { Component, getLinkpath, MarkdownRenderer, Notice, type App } from "obsidian";
@@ -175,7 +175,7 @@ export class MarkdownMessage {
     if (isDone) {
       const whole = await this.drawPart(text);
       this.parent.replaceChildren(whole);
-      // What the drawings before began, such as listeners of other plugins, ends with them.
+      // Removed children end the listeners that other plugins registered for the earlier drawings.
       for (const part of this.parts.splice(0, this.parts.length - 1)) this.place.component.removeChild(part);
       return;
     }
