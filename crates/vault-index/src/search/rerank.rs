@@ -89,7 +89,7 @@ impl Searcher {
         let ranked = Query { min_score: None, ..query.clone() };
         let mut ranking = ScoredQuery::new(&self.snapshot, &ranked, None)?;
         let find = |ranking: &ScoredQuery<'_>| candidates(ranking, &ranked, rerank.depth);
-        let candidates = self.found(&ranked, &mut ranking, find, |hit| hit.score)?;
+        let candidates = ranking.find(&ranked, find, |hit| hit.score)?;
         let nothing_ranked = candidates.is_empty() && query.limit > 0;
         let mut results = rescored(candidates, text, rerank.reranker.as_ref())?;
         order(&mut results);

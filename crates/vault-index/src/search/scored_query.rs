@@ -5,11 +5,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::search::hit::{Hit, NearMiss, Substitution};
 use crate::search::make_hits::{NEAR_MISSES, hit, near_misses, order};
+use crate::search::query::filter::Filter;
 use crate::search::query::{Grouping, Mode, Query, Sort};
 use crate::search::rank::adjacent_words::add_adjacent;
 use crate::search::rank::bm25::WordScores;
 use crate::search::rank::cosine_bounds::CosineBounds;
-use crate::search::rank::fuse::{BoundedPassage, Candidates, Floor, ScoredPassage, Weights};
+use crate::search::rank::fuse::{BoundedPassage, Candidates, Floor, HYBRID_FLOOR, ScoredPassage, Weights};
 use crate::search::rank::imputed_cosine::ImputedCosine;
 use crate::search::rank::name_match::{Band, Bands, named};
 use crate::search::rank::note_vector::note_vector;
@@ -135,6 +136,47 @@ impl<'a> ScoredQuery<'a> {
         Ranking { grouping: query.grouping, limit: query.limit, floor }
     }
 
+    /// The result of `find`, or its result by words only if the model cannot read the query.
+    pub(super) fn find<T>(
+        &mut self,
+        query: &Query,
+        find: impl Fn(&Self) -> Result<Vec<T>>,
+        score: impl Fn(&T) -> f32,
+    ) -> Result<Vec<T>> {
+        let found = find(self)?;
+        let is_near = match query.min_score {
+            None => !found.is_empty(),
+            Some(_) => found.iter().any(|found| score(found) >= HYBRID_FLOOR),
+        };
+        if !is_near && self.is_beyond_the_model(query)? {
+            (self.mode, self.weights, self.pruned) = (Mode::Lexical, Weights::LEXICAL, None);
+            return find(self);
+        }
+        Ok(found)
+    }
+
+    /// Whether nothing in the whole vault is close to a query by meaning and words, although its words occur: the model
+    /// knows fragments of other languages, and places them far from everything. Filters and the minimum score do not
+    /// affect this, so that they change no score. Called if nothing was found, or only weak results.
+    fn is_beyond_the_model(&self, query: &Query) -> Result<bool> {
+        if self.mode != Mode::Hybrid || self.weights.semantic == 0.0 || query.limit == 0 {
+            return Ok(false);
+        }
+        let everywhere = Query { filter: Filter::default(), condition: None, min_score: None, ..query.clone() };
+        if everywhere == *query {
+            return Ok(true);
+        }
+        let finds_nothing = |scored: &Self| -> Result<bool> {
+            Ok(scored
+                .best(Ranking { grouping: Grouping::BestPassage, limit: 1, ..scored.ranking(&everywhere) })?
+                .is_empty())
+        };
+        match query.filter.is_empty() && query.condition.is_none() {
+            true => finds_nothing(self),
+            false => finds_nothing(&Self::new(self.snapshot, &everywhere, None)?),
+        }
+    }
+
     /// The best of a ranking, best first.
     pub(super) fn best(&self, ranking: Ranking) -> Result<Vec<Hit>> {
         self.best_hits(&self.ranked(ranking)?, ranking.limit)
@@ -144,13 +186,13 @@ impl<'a> ScoredQuery<'a> {
     pub(super) fn ranked(&self, ranking: Ranking) -> Result<Vec<ScoredPassage>> {
         let candidates = self.candidates(self.eligible.as_deref(), ranking);
         match &self.pruned {
-            Some((of, kept)) if *of == ranking => self.scored(&candidates, kept.clone()),
-            _ => self.scored(&candidates, pruned(candidates)),
+            Some((of, kept)) if *of == ranking => self.score_exactly(&candidates, kept.clone()),
+            _ => self.score_exactly(&candidates, pruned(candidates)),
         }
     }
 
     /// The store is locked only here, so that other searches can read it while passages are pruned.
-    fn scored(&self, candidates: &Candidates<'_>, kept: Vec<BoundedPassage>) -> Result<Vec<ScoredPassage>> {
+    fn score_exactly(&self, candidates: &Candidates<'_>, kept: Vec<BoundedPassage>) -> Result<Vec<ScoredPassage>> {
         let store = self.snapshot.store();
         let vectors = store.vectors()?;
         candidates.best(kept, &|slot| vectors.get(slot))
@@ -196,7 +238,7 @@ impl<'a> ScoredQuery<'a> {
         let holds_a_word = |at: usize| is_eligible(at) && self.lexical.score(at) > 0.0;
         let holders: Vec<bool> = (0..self.snapshot.passages.len()).map(holds_a_word).collect();
         let holders = self.candidates(Some(&holders), ranking(Floor::NONE));
-        near.extend(self.best_hits(&self.scored(&holders, pruned(holders))?, NEAR_MISSES)?);
+        near.extend(self.best_hits(&self.score_exactly(&holders, pruned(holders))?, NEAR_MISSES)?);
         order(&mut near);
         Ok(near_misses(&near))
     }

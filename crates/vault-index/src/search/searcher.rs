@@ -9,9 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::hit::{Hit, Hits};
 use crate::search::make_hits::{hit, hits};
-use crate::search::query::filter::Filter;
 use crate::search::query::{Grouping, Mode, Query, Sort};
-use crate::search::rank::fuse::{Floor, HYBRID_FLOOR, ScoredPassage, Weights};
+use crate::search::rank::fuse::{Floor, ScoredPassage, Weights};
 use crate::search::scored_query::{Ranking, ScoredQuery, prune_together, vectors_of};
 use crate::search::select::eligible::eligible;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
@@ -60,7 +59,7 @@ impl Searcher {
     /// [`ErrorKind::NotFound`] for an unknown note in `like`; [`ErrorKind::Model`] when the model fails, or a vector
     /// has other dimensions than those of the index.
     pub fn search(&self, query: &Query) -> Result<Hits> {
-        self.answer(query, self.scored(query, None)?)
+        self.answer(query, self.score_query(query, None)?)
     }
 
     /// Runs many queries, in order, each with the result of [`search`](Self::search). The model reads several of them
@@ -70,7 +69,7 @@ impl Searcher {
         for batch in queries.chunks(BATCH) {
             let vectors = vectors_of(&self.snapshot, batch);
             let mut scored: Vec<_> =
-                batch.iter().zip(vectors).map(|(query, vector)| self.scored(query, vector)).collect();
+                batch.iter().zip(vectors).map(|(query, vector)| self.score_query(query, vector)).collect();
             prune_together(batch, &mut scored);
             answers.extend(batch.iter().zip(scored).map(|(query, scored)| self.answer(query, scored?)));
         }
@@ -83,7 +82,7 @@ impl Searcher {
     }
 
     /// `None`: the query only filters. `vector` is that of its text, if it is already known.
-    fn scored(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Option<ScoredQuery<'_>>> {
+    fn score_query(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Option<ScoredQuery<'_>>> {
         check(query)?;
         if is_list(query) { Ok(None) } else { ScoredQuery::new(&self.snapshot, query, vector).map(Some) }
     }
@@ -94,7 +93,7 @@ impl Searcher {
             let results = self.list(eligible.as_deref(), query, query.limit)?;
             return Ok(hits(&self.snapshot, results, query.mode, Vec::new()));
         };
-        let mut results = self.found(query, &mut scored, |scored| self.sorted(scored, query), |hit| hit.score)?;
+        let mut results = scored.find(query, |scored| self.sorted(scored, query), |hit| hit.score)?;
         if query.sort == Sort::Score && query.finds_all() && results.len() < query.limit {
             let shown =
                 |hit: &Hit| (hit.path.clone(), (query.grouping == Grouping::Passages).then_some(hit.start_line));
@@ -150,48 +149,6 @@ impl Searcher {
         Ok(all)
     }
 
-    /// The result of `find`, or its result by words only if the model cannot read the query.
-    pub(super) fn found<'a, T>(
-        &self,
-        query: &Query,
-        scored: &mut ScoredQuery<'a>,
-        find: impl Fn(&ScoredQuery<'a>) -> Result<Vec<T>>,
-        score: impl Fn(&T) -> f32,
-    ) -> Result<Vec<T>> {
-        let found = find(scored)?;
-        let is_near = match query.min_score {
-            None => !found.is_empty(),
-            Some(_) => found.iter().any(|found| score(found) >= HYBRID_FLOOR),
-        };
-        if !is_near && self.is_beyond_the_model(query, scored)? {
-            (scored.mode, scored.weights, scored.pruned) = (Mode::Lexical, Weights::LEXICAL, None);
-            return find(scored);
-        }
-        Ok(found)
-    }
-
-    /// Whether nothing in the whole vault is close to a query by meaning and words, although its words occur: the model
-    /// knows fragments of other languages, and places them far from everything. Filters and the minimum score do not
-    /// affect this, so that they change no score. Called if nothing was found, or only weak results.
-    fn is_beyond_the_model(&self, query: &Query, scored: &ScoredQuery<'_>) -> Result<bool> {
-        if scored.mode != Mode::Hybrid || scored.weights.semantic == 0.0 || query.limit == 0 {
-            return Ok(false);
-        }
-        let everywhere = Query { filter: Filter::default(), condition: None, min_score: None, ..query.clone() };
-        if everywhere == *query {
-            return Ok(true);
-        }
-        let finds_nothing = |scored: &ScoredQuery<'_>| -> Result<bool> {
-            Ok(scored
-                .best(Ranking { grouping: Grouping::BestPassage, limit: 1, ..scored.ranking(&everywhere) })?
-                .is_empty())
-        };
-        match query.filter.is_empty() && query.condition.is_none() {
-            true => finds_nothing(scored),
-            false => finds_nothing(&ScoredQuery::new(&self.snapshot, &everywhere, None)?),
-        }
-    }
-
     /// The matching notes, each once, or with [`Grouping::Passages`] once for each matching passage, in the order of
     /// the results: what [`search`](Self::search) would find without a limit, best first, or newest first if the query
     /// only filters. No text is read.
@@ -207,8 +164,8 @@ impl Searcher {
             }
             false => {
                 let mut scored = ScoredQuery::new(&self.snapshot, query, None)?;
-                let all = self.found(query, &mut scored, |scored| self.all(scored, query), |scored| scored.score)?;
-                all.into_iter().map(|scored| scored.note).collect()
+                let all = scored.find(query, |scored| self.all(scored, query), |passage| passage.score)?;
+                all.into_iter().map(|passage| passage.note).collect()
             }
         };
         let notes = self.notes()?;
