@@ -161,7 +161,8 @@ impl<'a> Preparer<'a> {
 }
 
 /// The text that the model gets for a passage: the title if the note contains it, the headings, the text; for a passage
-/// without any text, the note's title.
+/// without any text, the note's title. Equal to the text that the passage's key was made of (`prepare`), because the
+/// key finds a vector again.
 pub(super) fn text_to_embed(
     embedder: &dyn Embedder,
     title: Option<&str>,
