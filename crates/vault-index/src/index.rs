@@ -10,7 +10,7 @@ mod check;
 mod list;
 mod graph;
 mod mentions;
-mod repair;
+mod broken_links;
 mod duplicates;
 mod suggest;
 #[cfg(feature = "watch")]

@@ -7,7 +7,7 @@
 //! ```
 
 mod file_closer;
-mod expected;
+mod expected_disk;
 mod inverse;
 mod apply;
 mod recover;

@@ -6,7 +6,7 @@ use std::fs::File;
 
 use serde::Serialize;
 
-use super::expected::{ExpectedPaths, ExpectedState};
+use super::expected_disk::{ExpectedPaths, ExpectedState};
 use super::file_closer::FileCloser;
 use super::inverse::{CHANGED, Force, Inverses};
 use crate::action::{Action, ActionOutline, DeleteMode};

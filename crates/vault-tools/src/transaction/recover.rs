@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::apply::{Rollback, temporary};
-use super::expected::{ExpectedPaths, ExpectedState};
+use super::expected_disk::{ExpectedPaths, ExpectedState};
 use super::inverse::is_torn;
 use crate::action::Action;
 use crate::error::{Error, ErrorKind, Result};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::apply::Transaction;
-use super::expected::{ExpectedPaths, ExpectedState};
+use super::expected_disk::{ExpectedPaths, ExpectedState};
 use super::inverse::{Force, Inverses};
 use crate::action::Action;
 use crate::change::Change;
