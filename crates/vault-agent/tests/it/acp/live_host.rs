@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::editor::{Editor, agent, everything, selected};
-use super::vault::{fits, schema};
+use super::vault::{fits, result, schema};
 use crate::model_server::{ModelServer, Reply};
 use crate::stdio::Place;
 
@@ -105,6 +105,32 @@ fn a_selection_becomes_notes_and_links_in_one_edit_of_the_editor_and_is_undone()
     editor.say(&session, "/undo");
     assert_eq!(place.tree(), before, "{}", editor.said());
     assert_eq!(editor.asked_with(EDIT).last().unwrap()["after"], edits[0]["before"]);
+    // The same plan as a macro, without a session: a dialog shows it and approves its digest.
+    result(&mut editor, "_vault/save_macro", json!({ "name": "bullets", "transaction": 1 }));
+    let change = json!({ "kind": "macro", "name": "bullets", "parameters": {} });
+    let prepared = result(&mut editor, "_vault/prepare", json!({ "change": change }));
+    assert_eq!(place.tree(), before);
+    result(&mut editor, "_vault/apply", json!({ "change": change, "digest": prepared["digest"] }));
+    assert_eq!((place.read("Ideas.md").as_str(), asked(&editor, EDIT)), (ideas, 3));
+}
+
+#[test]
+fn what_the_settings_deny_is_not_read_from_the_app() {
+    let place = Place::new(NOTES);
+    place.configure("tools.toml", "denied_paths = [\"Ideas.md\"]\ndenied_commands = [\"app:fold\"]\n");
+    let model = ModelServer::with([
+        Reply::call("editor_getSelection", json!({})),
+        Reply::call("workspace_getContext", json!({})),
+        Reply::call("commands_list", json!({})),
+        Reply::text("ok"),
+    ]);
+    let mut editor = Editor::start(agent(&place, &model, &["--toolset", "actions"]), live(&place.vault()));
+    editor.answers(app(&place, saves));
+    let session = editor.session(&place.vault());
+    editor.say(&session, "what is selected?");
+    let told = model.told("tool").join("\n");
+    assert!(asked(&editor, STATE) > 0 && told.contains("app:sort"), "{told}");
+    assert!(!told.contains("Roses") && !told.contains("Ideas") && !told.contains("app:fold"), "{told}");
 }
 
 #[test]
