@@ -56,6 +56,7 @@ export function protocolTypes(schema) {
   return [
     "// Generated from protocol.schema.json by `npm run types`. Do not edit.\n",
     `/** The version of the methods that this plugin speaks. */\nexport const PROTOCOL_VERSION = ${schema.version};\n`,
+    `/** The version of the requests to a live host that this plugin answers. */\nexport const HOST_VERSION = ${schema.hostVersion};\n`,
     ...definitions,
     methods,
   ].join("\n");

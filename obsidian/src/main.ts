@@ -4,6 +4,7 @@ import { FileSystemAdapter, Notice, Platform, Plugin, type TAbstractFile, type W
 import { nodeRuntime } from "./agent/node-runtime";
 import { Agent } from "./agent/process";
 import { Conversations } from "./conversation/conversations";
+import { AppHost } from "./host";
 import type { NamedMacro } from "./protocol";
 import { SettingsTab, preferencesFrom, type Preferences } from "./settings";
 import { messageOf, redoTransaction, undoTransaction } from "./views/approval-modal";
@@ -32,10 +33,18 @@ export default class VaultAgentPlugin extends Plugin {
     }
     this.preferences = preferencesFrom(await this.loadData());
     const agent = new Agent(await nodeRuntime(), adapter.getBasePath(), () => this.preferences.program);
+    const host = new AppHost(this.app, this.manifest.id);
+    agent.host = host;
+    // Before the focus leaves the editor, whatever takes it.
+    this.registerDomEvent(activeDocument, "focusout", ({ target }) => {
+      if (target instanceof Element && target.closest(".cm-editor") !== null) host.remember();
+    });
+    this.registerDomEvent(activeDocument, "pointerdown", () => host.rememberIfFocused(), { capture: true });
     this.services = {
       app: this.app,
       agent,
       conversations: new Conversations(agent),
+      host,
       changed: () => this.changed(),
       macrosChanged: () => void this.readMacros(),
       openSettings: () => this.openSettings(),

@@ -3,6 +3,9 @@
 /** The version of the methods that this plugin speaks. */
 export const PROTOCOL_VERSION = 1;
 
+/** The version of the requests to a live host that this plugin answers. */
+export const HOST_VERSION = 1;
+
 /** A search. */
 export interface SearchRequest {
   /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
@@ -547,6 +550,120 @@ export interface TestModelResult {
   tookMs: number;
 }
 
+/** Asks for the state of the editor. */
+export interface HostStateRequest {
+  /** The most UTF-16 units of a selection that the program takes. */
+  longestSelection: number;
+  /** The most open files that the program takes. */
+  mostFiles: number;
+}
+
+/** The state of the editor that had the focus last. The file of a selection or a cursor is saved, so that its text on the disk is the text that they are positions in. */
+export interface HostState {
+  /** The path of the active file in the vault. */
+  activeFile?: string | null;
+  /** The selection in it, unless it is empty. */
+  selection?: HostSelection | null;
+  /** The cursor in it. */
+  cursor?: HostPosition | null;
+  /** The paths of the open files, including the active one. */
+  openFiles: Array<string>;
+}
+
+/** A selected text. */
+export interface HostSelection {
+  /** The text. */
+  text: string;
+  /** Where it begins. */
+  from: HostPosition;
+  /** Where it ends. */
+  to: HostPosition;
+}
+
+/** A position in a text. */
+export interface HostPosition {
+  /** The line, from 0. */
+  line: number;
+  /** The column, from 0, in UTF-16 units. */
+  ch: number;
+}
+
+/** Asks which files are open in editors. Nothing is saved for it. */
+export interface HostFilesRequest {
+  /** The most files that the program takes. */
+  mostFiles: number;
+}
+
+/** The files that are open in editors. */
+export interface HostFiles {
+  /** Their paths in the vault. */
+  files: Array<string>;
+}
+
+/** Asks to show a note. */
+export interface HostOpenRequest {
+  /** Its path in the vault. */
+  path: string;
+  /** The line to show, from 1. */
+  line?: number | null;
+  /** Whether in a new tab. */
+  inNewTab: boolean;
+}
+
+/** Whether a note was shown. */
+export interface HostOpened {
+  /** Whether it was. */
+  opened: boolean;
+}
+
+/** Asks for the commands of the app. */
+export interface HostCommandsRequest {
+  /** The most commands that the program takes. */
+  mostCommands: number;
+}
+
+/** The commands of the app. */
+export interface HostCommands {
+  /** The commands. */
+  commands: Array<AppCommand>;
+}
+
+/** A command of the app. */
+export interface AppCommand {
+  /** Its id. */
+  id: string;
+  /** Its name for people. */
+  name: string;
+}
+
+/** Asks to run a command, in the editor that had the focus last. */
+export interface HostRunRequest {
+  /** Its id. */
+  id: string;
+}
+
+/** Whether a command ran. */
+export interface HostRan {
+  /** Whether it ran. A command can be unavailable at the moment. */
+  ran: boolean;
+}
+
+/** Asks to make an approved edit in the editor of a file, as one step of its undo, and to save it. */
+export interface HostEditRequest {
+  /** The path of the file in the vault. */
+  path: string;
+  /** Its text. If the editor has another text, nothing is done. */
+  before: string;
+  /** Its new text. */
+  after: string;
+}
+
+/** Whether an edit was made. The program reads the file in any case. */
+export interface HostEdited {
+  /** Whether it was made and saved. */
+  edited: boolean;
+}
+
 /** An approval that is asked for: `_meta.vault` of the tool call of a `session/request_permission`, for clients that declare `_meta.vault.approvals` among their capabilities. */
 export interface Approval {
   /** The tool or command. */
@@ -618,6 +735,42 @@ export interface ApprovalPart {
   path: string;
   /** The hunk as a unified diff; empty for a file that is not text. */
   diff: string;
+}
+
+/** What a client declares in `clientCapabilities._meta.vault.host` if it is a live host. */
+export interface HostCapability {
+  /** The version of the requests. A client of another version gets none. */
+  version: number;
+  /** The folder of the vault that the app has open, absolute. The requests are about this vault. */
+  vault: string;
+}
+
+/** The requests of the program to a client that is a live host, with their parameters and results. */
+export interface HostMethods {
+  "_vault/host/state": {
+    params: HostStateRequest;
+    result: HostState;
+  };
+  "_vault/host/open_files": {
+    params: HostFilesRequest;
+    result: HostFiles;
+  };
+  "_vault/host/open": {
+    params: HostOpenRequest;
+    result: HostOpened;
+  };
+  "_vault/host/commands": {
+    params: HostCommandsRequest;
+    result: HostCommands;
+  };
+  "_vault/host/run_command": {
+    params: HostRunRequest;
+    result: HostRan;
+  };
+  "_vault/host/edit": {
+    params: HostEditRequest;
+    result: HostEdited;
+  };
 }
 
 /** Methods of vault-agent beside those of the Agent Client Protocol, with their parameters and results. */

@@ -1,11 +1,13 @@
 //! The vaults that are served, with toolboxes for concurrent calls.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use vault_search::CliResult;
 use vault_search::VaultArgs;
 use vault_search::tools::{open_with_settings, policy_of};
-use vault_tools::{Headless, IndexOptions, Policy, Result, Settings, Toolbox, Vault, Vaults};
+use vault_tools::{Headless, Host, IndexOptions, Policy, Result, Settings, Toolbox, Vault, Vaults};
 
 /// How many calls run at once, each on its own toolboxes; others wait. The number is small because calls compute more
 /// than they wait, and each thread that has ever computed keeps memory.
@@ -51,7 +53,23 @@ impl OpenVault {
 pub(crate) struct Workspace {
     vaults: Vec<OpenVault>,
     overrides: PolicyOverrides,
+    app: Option<AppHost>,
     idle: Mutex<IdleToolboxes>,
+}
+
+/// An app that has one of the vaults open, and is its host.
+#[derive(Clone)]
+pub(crate) struct AppHost {
+    /// The canonical folder of its vault.
+    pub vault: PathBuf,
+    /// Makes a host for a toolbox.
+    pub host: Arc<dyn Fn() -> Box<dyn Host> + Send + Sync>,
+}
+
+impl fmt::Debug for AppHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppHost").field("vault", &self.vault).finish_non_exhaustive()
+    }
 }
 
 /// Toolboxes that no call uses.
@@ -74,10 +92,18 @@ impl Workspace {
             let (vault, policy) = (Arc::new(opened.vault), RwLock::new(overrides.apply(opened.settings).compile()?));
             vaults.push(OpenVault { name, vault, policy, index: opened.index });
         }
-        let workspace = Self { vaults, overrides, idle: Mutex::default() };
+        let workspace = Self { vaults, overrides, app: None, idle: Mutex::default() };
         let first = workspace.toolboxes()?;
         workspace.idle().toolboxes.push(first);
         Ok(workspace)
+    }
+
+    /// Makes an app the host of the vault that it has open, if it is one of these.
+    #[must_use]
+    pub fn with_app(mut self, app: Option<AppHost>) -> Self {
+        self.app = app;
+        self.idle().toolboxes.clear();
+        self
     }
 
     /// Reloads the policies after the user has changed them. A running call keeps the policy that it started with.
@@ -101,8 +127,11 @@ impl Workspace {
     }
 
     fn toolboxes(&self) -> Result<Vaults> {
-        let toolbox =
-            |open: &OpenVault| Toolbox::new(Arc::clone(&open.vault), Box::new(Headless::default()), open.policy());
+        let toolbox = |open: &OpenVault| {
+            let app = self.app.as_ref().filter(|app| app.vault == open.vault.path());
+            let host = app.map_or_else(|| Box::new(Headless::default()) as Box<dyn Host>, |app| (app.host)());
+            Toolbox::new(Arc::clone(&open.vault), host, open.policy())
+        };
         Vaults::new(self.vaults.iter().map(toolbox).collect())
     }
 

@@ -1,7 +1,8 @@
 //! The host: the editor around the vault, with its selection, open files and commands. Never writes a file.
 //!
 //! Editor tools edit the open file, and move the cursor in a plain [`Editor`] value, so that a preview and a run do the
-//! same. A live host sees the file change like a change by any other program.
+//! same. A live host makes the edit in its editor if it has the file open ([`Host::open_editors`]); otherwise it sees the
+//! file change like a change by any other program.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,11 +83,11 @@ pub trait Host: Send {
     /// If the host does not respond.
     fn editor(&self) -> Result<Editor>;
 
-    /// Shows a note; returns `false` if it cannot show notes.
+    /// Shows a note, at a line (from 1) if there is one; returns `false` if it cannot show notes.
     ///
     /// # Errors
     /// If the host does not respond.
-    fn open(&mut self, path: &SafePath, leaf: Leaf) -> Result<bool>;
+    fn open(&mut self, path: &SafePath, leaf: Leaf, line: Option<u32>) -> Result<bool>;
 
     /// Returns the commands it can run, by id.
     ///
@@ -99,6 +100,19 @@ pub trait Host: Send {
     /// # Errors
     /// [`ErrorKind::Unsupported`] if it has no commands, [`ErrorKind::NotFound`] for an unknown one.
     fn run_command(&mut self, id: &str) -> Result<()>;
+
+    /// Returns the editors in which it has files open, for one change. `None` if it edits no files.
+    fn open_editors(&self) -> Option<Box<dyn OpenEditors>> {
+        None
+    }
+}
+
+/// The editors in which a host has files open. An edit that is made in one of them is a step of the editor's own undo,
+/// and keeps its cursor and folds.
+pub trait OpenEditors {
+    /// Replaces the text of a file in its editor, and saves it. Does nothing if no editor has the file open with exactly
+    /// the text `before`. The caller compares the file with `after`, and writes it itself if the editor did not.
+    fn replace(&mut self, path: &SafePath, before: &str, after: &str);
 }
 
 /// A host without an editor: the caller provides the selection and the open notes.
@@ -122,7 +136,7 @@ impl Host for Headless {
     }
 
     /// Does nothing, because the toolbox keeps the state of the editor after the calls.
-    fn open(&mut self, _: &SafePath, _: Leaf) -> Result<bool> {
+    fn open(&mut self, _: &SafePath, _: Leaf, _: Option<u32>) -> Result<bool> {
         Ok(false)
     }
 
@@ -168,7 +182,7 @@ mod tests {
         editor.show(&b, Leaf::New);
         assert_eq!((editor.active_file.as_ref(), &editor.open), (Some(&b), &vec![a.clone(), b.clone()]));
         let mut host = Headless { editor: editor.clone() };
-        assert!(!host.open(&a, Leaf::Current).unwrap());
+        assert!(!host.open(&a, Leaf::Current, None).unwrap());
         assert_eq!(host.editor().unwrap(), editor);
         editor.show(&a, Leaf::Current);
         assert_eq!(editor.open, [a]);

@@ -84,7 +84,7 @@ pub use change::{Change, EditedFile, FilePreview, FolderPreview, Kind, LeftOutHu
 pub use content::{Content, ContentHash};
 pub use error::{Error, ErrorKind, Result};
 pub use expect::{ChangeCounts, EXPECT, Expectation};
-pub use host::{Editor, Headless, Host, HostCommand, Leaf, Position, Selection, Span};
+pub use host::{Editor, Headless, Host, HostCommand, Leaf, OpenEditors, Position, Selection, Span};
 pub use journal::{PruneOptions, PruneReport, TransactionId, TransactionKind};
 pub use links::{LinkAt, RewrittenLink};
 pub use log::{

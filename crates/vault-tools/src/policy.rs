@@ -1,7 +1,8 @@
 //! Decides whether a call is allowed, asks a person, or is denied: a pure function of settings and call.
 //!
 //! The first rule that applies decides:
-//! 1. Denied tools, denied paths, and deletes and commands that are not allowed are denied, whatever later rules say.
+//! 1. Denied tools, denied paths, denied commands, and deletes and commands that are not allowed are denied, whatever
+//!    later rules say.
 //! 2. A session grant allows.
 //! 3. The tool's own setting: always ask, never ask.
 //! 4. A lasting permission allows, once the changes of the call are known.
@@ -59,6 +60,10 @@ pub struct Settings {
     pub allowed_tools: Vec<String>,
     /// Tools that may not run. Names or globs.
     pub denied_tools: Vec<String>,
+    /// If any are given, no other commands of a host may be run. Ids or globs: `editor:*`.
+    pub allowed_commands: Vec<String>,
+    /// Commands of a host that may not be run. Ids or globs.
+    pub denied_commands: Vec<String>,
     /// If any are given, no other paths may be read or written. Folders or globs, from the vault's root.
     pub allowed_paths: Vec<String>,
     /// Paths that may be neither read nor written. Folders or globs; as in `.gitignore`, one without a `/` matches at
@@ -100,6 +105,8 @@ impl Default for Settings {
             auto_approve_read_only: false,
             allowed_tools: Vec::new(),
             denied_tools: Vec::new(),
+            allowed_commands: Vec::new(),
+            denied_commands: Vec::new(),
             allowed_paths: Vec::new(),
             denied_paths: Vec::new(),
             trash: None,
@@ -192,9 +199,12 @@ impl Settings {
         }
         self.permissions.iter().try_for_each(LastingPermission::check)?;
         let tools = |globs: &[String]| globs.iter().map(|glob| matcher(&key(glob), glob)).collect::<Result<Vec<_>>>();
+        let commands = |globs: &[String]| globs.iter().map(|glob| matcher(glob, glob)).collect::<Result<Vec<_>>>();
         Ok(Policy {
             allowed_tools: tools(&self.allowed_tools)?,
             denied_tools: tools(&self.denied_tools)?,
+            allowed_commands: commands(&self.allowed_commands)?,
+            denied_commands: commands(&self.denied_commands)?,
             allowed_paths: path_matchers(&self.allowed_paths, false)?,
             denied_paths: path_matchers(&self.denied_paths, true)?,
             tool_settings: self.tools.iter().map(|(name, setting)| (key(name), *setting)).collect(),
@@ -221,6 +231,8 @@ pub struct Policy {
     settings: Settings,
     allowed_tools: Vec<GlobMatcher>,
     denied_tools: Vec<GlobMatcher>,
+    allowed_commands: Vec<GlobMatcher>,
+    denied_commands: Vec<GlobMatcher>,
     allowed_paths: Vec<GlobMatcher>,
     denied_paths: Vec<GlobMatcher>,
     tool_settings: BTreeMap<String, ToolSetting>,
@@ -283,6 +295,21 @@ impl Policy {
     /// Returns whether a path may be read; searches and listings leave out the others.
     pub fn permits_path(&self, path: &str) -> bool {
         self.path_refusal(path).is_none()
+    }
+
+    /// Returns whether a command of a host may be run; lists of commands leave out the others.
+    pub fn permits_command(&self, id: &str) -> bool {
+        let is_in = |globs: &[GlobMatcher]| globs.iter().any(|glob| glob.is_match(id));
+        !is_in(&self.denied_commands) && (self.allowed_commands.is_empty() || is_in(&self.allowed_commands))
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Denied`] for a command that may not be run.
+    pub(crate) fn permit_command(&self, id: &str) -> Result<()> {
+        match self.permits_command(id) {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Denied, format!("the command {id} is denied by your settings"))),
+        }
     }
 
     /// Returns the destination of deleted files in the settings.

@@ -21,8 +21,8 @@ use crate::journal::TransactionId;
 use crate::log::{self, Approval, Record};
 use crate::overlay::Overlay;
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
-use crate::sandbox::{Entry, EntryKind, SafePath, View};
-use crate::tool::{Cancel, Context, Draft, HostEffect, Listing, StepCache, Tool, ToolSpec};
+use crate::sandbox::{Entry, EntryKind, View};
+use crate::tool::{Cancel, Context, Draft, HostEffect, Listing, StepCache, Tool, ToolSpec, editor_of, without_denied};
 use crate::tools::{self, fill_in_times};
 use crate::transaction::ApplyOptions;
 use crate::vault::Vault;
@@ -94,7 +94,7 @@ pub struct Proposal {
     toolset: Toolset,
     tool_risk: Risk,
     separable: SeparableParts,
-    /// The state of the editor after the call; `None` if something is left out.
+    /// The state of the editor after the call; `None` if something is left out, or if the call did not read it.
     editor: Option<Editor>,
     took_ms: u64,
 }
@@ -262,20 +262,15 @@ impl Toolbox {
     /// # Errors
     /// The errors of the host.
     pub fn editor(&self) -> Result<Editor> {
-        let mut editor = match &self.editor {
-            Some(editor) if !self.host.is_live() => editor.clone(),
-            _ => self.host.editor()?,
-        };
-        let sandbox = self.vault.sandbox();
-        let permits = |path: &SafePath| {
-            let real = sandbox.real(path).unwrap_or_else(|_| path.clone());
-            self.policy.permits_path(path.as_str()) && self.policy.permits_path(real.as_str())
-        };
-        editor.open.retain(permits);
-        if editor.active_file.as_ref().is_some_and(|path| !permits(path)) {
-            editor = Editor { open: editor.open, ..Editor::default() };
+        match &self.editor {
+            Some(editor) if !self.host.is_live() => Ok(without_denied(editor.clone(), &self.vault, &self.policy)),
+            _ => editor_of(self.host.as_ref(), &self.vault, &self.policy),
         }
-        Ok(editor)
+    }
+
+    /// Returns whether the host is a running editor.
+    pub fn is_live(&self) -> bool {
+        self.host.is_live()
     }
 
     /// Sets the state of the editor of a headless host.
@@ -349,7 +344,7 @@ impl Toolbox {
             toolset: spec.toolset,
             tool_risk: spec.risk,
             separable: self.tool(name)?.parts(),
-            editor: Some(draft.editor),
+            editor: draft.editor,
             took_ms: 0,
         })
     }
@@ -365,7 +360,8 @@ impl Toolbox {
 
     /// Returns the draft on which calls start.
     pub(crate) fn draft<'v>(&self, vault: &'v Vault, overlay: Overlay<'v>) -> Result<Draft<'v>> {
-        let (editor, now) = (self.editor()?, self.now());
+        let editor = if self.host.is_live() { None } else { Some(self.editor()?) };
+        let now = self.now();
         let overlay = match self.policy.permits_all_paths() {
             true => overlay,
             false => {
@@ -477,10 +473,11 @@ impl Toolbox {
         // A person approves this particular call; a grant approves its tool, up to the tool's own risk.
         approval.check(self.policy.decide(&proposal.as_call(), &grants), &proposal.tool)?;
         approval.check_seen(proposal.unless_seen.as_ref())?;
+        proposal.effects.iter().try_for_each(|effect| effect.check(&self.policy))?;
         let mut value = proposal.output.clone();
         let mut transaction = None;
         if !proposal.change.is_empty() {
-            let options = ApplyOptions::new().label(&proposal.tool);
+            let options = ApplyOptions::new().label(&proposal.tool).editors(self.host.open_editors());
             let applied = self.vault.apply(&proposal.change, options);
             let done = applied.map_err(|error| self.policy.discreet(error, &proposal.paths))?;
             transaction = (done.done > 0).then_some(done.id);

@@ -27,6 +27,7 @@ use vault_index::{Exclusion, check_vault_toml};
 
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
+use crate::host::OpenEditors;
 use crate::journal::{
     self, EntryState, JournalEntry, NewTransaction, PruneOptions, PruneReport, TransactionId, TransactionKind,
 };
@@ -300,7 +301,7 @@ impl Vault {
     /// interrupted transaction waits for [`Vault::recover`].
     pub fn apply(&self, change: &Change, options: ApplyOptions<'_>) -> Result<Transaction> {
         let new = NewTransaction { label: options.label, kind: TransactionKind::Apply, of: None };
-        self.store.apply(&new, change, &[], options.progress)
+        self.store.apply(&new, change, &[], options.progress, options.editors)
     }
 
     /// Undoes a transaction: the newest that is not undone yet, or the given one.
@@ -309,8 +310,21 @@ impl Vault {
     /// [`ErrorKind::NotFound`] if there is no such transaction; [`ErrorKind::Conflict`] with the files that changed
     /// since, none of which is touched.
     pub fn undo(&self, id: Option<TransactionId>, force: Force) -> Result<Transaction> {
+        self.undo_in(id, force, None)
+    }
+
+    /// Like [`Self::undo`]; edits of open files are made in their editors.
+    ///
+    /// # Errors
+    /// The errors of [`Self::undo`].
+    pub(crate) fn undo_in(
+        &self,
+        id: Option<TransactionId>,
+        force: Force,
+        editors: Option<Box<dyn OpenEditors>>,
+    ) -> Result<Transaction> {
         let undoing = self.store.undoing(id, force)?;
-        self.store.apply_undo(undoing)
+        self.store.apply_undo(undoing, editors)
     }
 
     /// Undoes the newest undo.
@@ -319,7 +333,7 @@ impl Vault {
     /// The errors of [`Vault::undo`].
     pub fn redo(&self, force: Force) -> Result<Transaction> {
         let undoing = self.store.redoing(force)?;
-        self.store.apply_undo(undoing)
+        self.store.apply_undo(undoing, None)
     }
 
     /// Returns the change that [`Vault::undo`] would make.

@@ -1,5 +1,7 @@
 // The part of the Agent Client Protocol, version 1, that the plugin speaks, and readers for what the program sends.
 
+import type { HostCapability } from "../protocol";
+
 /** A piece of a prompt. */
 export type PromptBlock =
   | { type: "text"; text: string }
@@ -123,9 +125,11 @@ export interface AcpMethods {
 /** The error of a program that has no model yet. */
 export const NO_MODEL = -32000;
 
-/** The capabilities that the plugin declares. */
-export const CAPABILITIES = {
-  elicitation: { form: {} },
-  session: { notices: {}, compaction: {} },
-  _meta: { vault: { approvals: true } },
-};
+/** The capabilities that the plugin declares, with the vault whose app it answers for. */
+export function capabilities(host: HostCapability | null): object {
+  return {
+    elicitation: { form: {} },
+    session: { notices: {}, compaction: {} },
+    _meta: { vault: { approvals: true, ...(host === null ? {} : { host }) } },
+  };
+}

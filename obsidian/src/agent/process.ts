@@ -1,7 +1,7 @@
 // The program as a child process: started, introduced, restarted when it ends, and ended with the plugin.
 
-import { PROTOCOL_VERSION, type VaultMethods } from "../protocol";
-import { CAPABILITIES, type AcpMethods } from "./acp";
+import { HOST_VERSION, PROTOCOL_VERSION, type VaultMethods } from "../protocol";
+import { capabilities, type AcpMethods } from "./acp";
 import { findProgram, type System } from "./find-program";
 import { Connection, ConnectionClosed, type Client } from "./rpc";
 
@@ -58,6 +58,8 @@ export class Agent {
   private timer: number | null = null;
   /** The conversations, which answer what the program asks. */
   client: Client | null = null;
+  /** The app, which answers for its editor and its commands. */
+  host: Pick<Client, "asked"> | null = null;
   /** Grows with each start, so that what an earlier start still does is ignored. */
   private generation = 0;
 
@@ -106,7 +108,7 @@ export class Agent {
     }
     if (!isCurrent()) return child.end();
     const connection = new Connection((line) => child.write(line), {
-      asked: (method, params, signal) => (isCurrent() ? (this.client?.asked(method, params, signal) ?? null) : null),
+      asked: (method, params, signal) => (isCurrent() ? (this.host?.asked(method, params, signal) ?? this.client?.asked(method, params, signal) ?? null) : null),
       told: (method, params) => {
         if (isCurrent()) this.client?.told(method, params);
       },
@@ -129,7 +131,8 @@ export class Agent {
     const tooLong = new AbortController();
     const timer = window.setTimeout(() => tooLong.abort(), HELLO_MS);
     try {
-      const hello = { protocolVersion: 1, clientCapabilities: CAPABILITIES, clientInfo: { name: "vault-agent-plugin", version: "0.1.0" } };
+      const host = this.host === null ? null : { version: HOST_VERSION, vault: this.vault };
+      const hello = { protocolVersion: 1, clientCapabilities: capabilities(host), clientInfo: { name: "vault-agent-plugin", version: "0.1.0" } };
       const { version, methods } = announced(await connection.request("initialize", hello, tooLong.signal));
       if (!isCurrent()) return;
       if (methods === PROTOCOL_VERSION) return this.become({ kind: "ready", program, version });

@@ -1,7 +1,7 @@
 // Context that a message can share: the open note, a selection, notes that are named, pictures. The person sees each as it
 // would be sent, and ticks it.
 
-import type { App } from "obsidian";
+import type { App, EditorPosition } from "obsidian";
 import type { PromptBlock } from "../agent/acp";
 import { lastEditor } from "../notes";
 import { baseName, counted } from "../views/text";
@@ -68,15 +68,24 @@ export function selectionIn(app: App): Selection | null {
   if (view === null || view.file === null || view.getMode() !== "source") return null;
   const text = view.editor.getSelection();
   if (text.trim() === "") return null;
-  const [from, to] = [view.editor.getCursor("from"), view.editor.getCursor("to")];
-  // A selection of whole lines ends at the beginning of the next one.
-  const last = to.ch === 0 && to.line > from.line ? to.line - 1 : to.line;
-  return { path: view.file.path, text, from: from.line + 1, to: last + 1 };
+  return { path: view.file.path, text, ...linesOf(view.editor.getCursor("from"), view.editor.getCursor("to")) };
 }
 
-export function selectionToShare(folder: string, { path, text, from, to }: Selection): Shared {
+/** The lines of a selection, from 1. One of whole lines ends at the beginning of the next line. */
+export function linesOf(from: EditorPosition, to: EditorPosition): { from: number; to: number } {
+  const last = to.ch === 0 && to.line > from.line ? to.line - 1 : to.line;
+  return { from: from.line + 1, to: last + 1 };
+}
+
+/** A selection in words. */
+export function nameOf({ path, text, from, to }: Selection): string {
   const lines = from === to ? `line ${from}` : `lines ${from} to ${to}`;
-  return shared(folder, path, text, { from, to }, `Selection: ${lines} of ${baseName(path)} (${counted(text.length, "character")})`);
+  return `${lines} of ${baseName(path)} (${counted(text.length, "character")})`;
+}
+
+export function selectionToShare(folder: string, selection: Selection): Shared {
+  const { path, text, from, to } = selection;
+  return shared(folder, path, text, { from, to }, `Selection: ${nameOf(selection)}`);
 }
 
 /** A picture, for models that take some. */

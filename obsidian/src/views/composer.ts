@@ -3,7 +3,7 @@
 import { Notice, type App } from "obsidian";
 import type { AvailableCommand } from "../agent/acp";
 import type { Message } from "../conversation/conversation";
-import { noteToShare, pictureToShare, selectionIn, selectionToShare, type Selection, type Shared } from "../conversation/context";
+import { nameOf, noteToShare, pictureToShare, selectionIn, selectionToShare, type Selection, type Shared } from "../conversation/context";
 import { baseName, noteName, visible } from "./text";
 
 /** The most completions that are offered. */
@@ -22,6 +22,8 @@ export interface ComposerOwner {
   commands(): AvailableCommand[];
   send(message: Message): void;
   stop(): void;
+  /** The selection that `/plan` reads; null if there is none. */
+  selection(): Selection | null;
   /** The field has the focus: a conversation is about to begin. */
   focused(): void;
 }
@@ -38,6 +40,8 @@ export class Composer {
   readonly inputEl: HTMLTextAreaElement;
   private readonly sharedEl: HTMLElement;
   private readonly choicesEl: HTMLElement;
+  /** The parts of the editor that the message makes the model read, besides those that are shared with it. */
+  private readonly readsEl: HTMLElement;
   private readonly stopButton: HTMLButtonElement;
   private readonly sendButton: HTMLButtonElement;
   private readonly id = `vault-agent-composer-${++number}`;
@@ -61,6 +65,8 @@ export class Composer {
       placeholder: "Ask, or tell what to do. / commands, @ notes",
       attr: { rows: "2", "aria-label": "Message", "aria-autocomplete": "list", "aria-haspopup": "listbox" },
     });
+    this.readsEl = box.createDiv({ cls: "vault-agent-muted" });
+    this.readsEl.hide();
     const buttons = box.createDiv({ cls: "vault-agent-buttons" });
     const button = (text: string, act: () => void, cls = "") => {
       const element = buttons.createEl("button", { text, cls, attr: { type: "button" } });
@@ -184,6 +190,7 @@ export class Composer {
     this.shared = [];
     this.drawShared();
     this.closeChoices();
+    this.showReads();
     this.grow();
     this.owner.send({ text, shared: ticked });
   }
@@ -209,11 +216,21 @@ export class Composer {
   private typed(): void {
     this.grow();
     const before = this.inputEl.value.slice(0, this.inputEl.selectionStart);
+    this.showReads();
     const command = /^\/(\w*)$/.exec(before);
     const mention = /(?:^|\s)@([^\s@][^\n@]{0,60})?$/.exec(before);
     if (command !== null) this.offer(this.commandChoices(command[1] ?? ""));
     else if (mention !== null) this.offer(this.noteChoices(mention[1] ?? ""));
     else this.closeChoices();
+  }
+
+  /** A plan is written with the selection of the editor, so that is said before it is sent. */
+  private showReads(): void {
+    const isPlan = /^\/plan\s/.test(this.inputEl.value);
+    this.readsEl.toggle(isPlan);
+    if (!isPlan) return;
+    const selection = this.owner.selection();
+    this.readsEl.setText(visible(`With /plan, the model is sent the path of the open note and ${selection === null ? "no text, since nothing is selected" : `your selection: ${nameOf(selection)}`}.`));
   }
 
   private commandChoices(begin: string): Choice[] {

@@ -5,6 +5,7 @@ import { NO_MODEL } from "../agent/acp";
 import { Cancelled, RpcError } from "../agent/rpc";
 import type { Conversation, Entry, Message } from "../conversation/conversation";
 import type { Conversations } from "../conversation/conversations";
+import type { AppHost } from "../host";
 import type { ModelStateResult } from "../protocol";
 import { AgentView, type ViewServices } from "./agent-view";
 import { messageOf } from "./approval-modal";
@@ -21,6 +22,7 @@ const NEAR_END = 80;
 
 export interface ConversationServices extends ViewServices {
   conversations: Conversations;
+  host: AppHost;
   openSearch(): void;
 }
 
@@ -112,6 +114,7 @@ export class ConversationView extends AgentView {
       commands: () => this.conversation?.commands ?? [],
       send: (message) => void this.send(message),
       stop: () => this.conversation?.stop(),
+      selection: () => this.own.host.selection,
       focused: () => void this.open(),
     });
     this.privacyEl = this.bodyEl.createDiv({ cls: "vault-agent-keys" });

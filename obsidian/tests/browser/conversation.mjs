@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { Harness, textsOf } from "./harness.mjs";
+import { liveHost } from "./live-host.mjs";
 import { Model } from "./model.mjs";
 
 const ANSWER = `Turn the heap when it cools [Garden/Compost.md:19], as \`Garden/Compost.md:19\` says.
@@ -485,6 +486,8 @@ export async function conversation(browser, { folder: vault, home, program, step
     assert.match(await read("Plan/Bed one.md"), /# Bed one/);
     assert.equal(model.requests.length, length);
   });
+
+  liveHost({ app, model, vault, step, say, message, card, last, log, idle, read });
 
   step("approvals: twenty of two thousand files each scroll", async () => {
     const took = await page.evaluate(async () => {

@@ -38,6 +38,7 @@ function added<Found extends Node>(parent: Node, child: Found, callback: unknown
 /** Adds the helpers of the app to the elements of a window. */
 export function installDom(window: Window & typeof globalThis): void {
   const { document: doc } = window;
+  Object.assign(window, { activeDocument: doc });
   const nodeHelpers = {
     createEl(this: Node, tag: string, info?: ElementInfo | string, callback?: unknown) {
       return added(this, create(doc, tag, info), callback);

@@ -239,6 +239,8 @@ export class Workspace extends Events {
     return this.editorLeaf;
   }
 
+  setActiveLeaf(): void {}
+
   async revealLeaf(leaf: WorkspaceLeaf): Promise<void> {
     for (const other of this.leaves) other.view?.containerEl.toggle(other === leaf);
     leaf.view?.onResize();
@@ -295,6 +297,67 @@ export abstract class ItemView extends Component {
   }
 }
 
+interface Place {
+  line: number;
+  ch: number;
+}
+
+/** An editor: the text and the selection of its view, and the steps of its undo. */
+export class Editor {
+  /** The texts before each transaction; for tests. */
+  readonly steps: string[] = [];
+  isFocused = false;
+
+  constructor(private readonly of: MarkdownView) {}
+
+  getValue(): string {
+    return this.of.text;
+  }
+
+  getSelection(): string {
+    return this.of.selected.text;
+  }
+
+  getCursor(side: "from" | "to" | "head" = "head"): Place {
+    return this.of.selected[side === "head" ? "to" : side];
+  }
+
+  getRange(from: Place, to: Place): string {
+    return this.of.text.slice(this.posToOffset(from), this.posToOffset(to));
+  }
+
+  hasFocus(): boolean {
+    return this.isFocused;
+  }
+
+  focus(): void {}
+
+  replaceSelection(text: string): void {
+    app().workspace.inserted.push(text);
+  }
+
+  offsetToPos(offset: number): Place {
+    const lines = this.of.text.slice(0, offset).split("\n");
+    return { line: lines.length - 1, ch: lines[lines.length - 1]?.length ?? 0 };
+  }
+
+  posToOffset({ line, ch }: Place): number {
+    return this.of.text.split("\n").slice(0, line).reduce((sum, { length }) => sum + length + 1, ch);
+  }
+
+  transaction({ changes = [] }: { changes?: Array<{ text: string; from: Place; to?: Place }> }): void {
+    this.steps.push(this.of.text);
+    for (const { text, from, to = from } of changes) {
+      const [start, end] = [this.posToOffset(from), this.posToOffset(to)];
+      this.of.text = this.of.text.slice(0, start) + text + this.of.text.slice(end);
+    }
+  }
+
+  undo(): void {
+    this.of.text = this.steps.pop() ?? this.of.text;
+  }
+}
+
 export class MarkdownView extends ItemView {
   file: TFile | null = null;
   /** Called when the view is saved; for tests. */
@@ -302,13 +365,7 @@ export class MarkdownView extends ItemView {
   /** The text in the editor, and the selection; for tests. */
   text = "";
   selected = { text: "", from: { line: 0, ch: 0 }, to: { line: 0, ch: 0 } };
-  readonly editor = {
-    getValue: () => this.text,
-    getSelection: () => this.selected.text,
-    getCursor: (side: "from" | "to") => this.selected[side],
-    replaceSelection: (text: string) => void app().workspace.inserted.push(text),
-    focus: () => undefined,
-  };
+  readonly editor = new Editor(this);
 
   getViewType(): string {
     return "markdown";
@@ -332,12 +389,26 @@ export class MarkdownView extends ItemView {
   }
 }
 
+/** The app's commands, by the ids that the plugin gave them, and those of the app itself, whose ids have a colon. */
+class Commands extends Map<string, Command> {
+  get commands(): Record<string, { id: string; name: string }> {
+    const all = [...this.entries()].map(([key, { name }]) => ({ id: key.includes(":") ? key : `vault-agent:${key}`, name }));
+    return Object.fromEntries(all.map((command) => [command.id, command]));
+  }
+
+  executeCommandById(id: string): boolean {
+    const command = this.get(id);
+    command?.callback?.();
+    return command?.callback !== undefined;
+  }
+}
+
 export class App {
   readonly vault: Vault;
   readonly workspace = new Workspace();
   readonly metadataCache = new MetadataCache();
   readonly fileManager = new FileManager();
-  readonly commands = new Map<string, Command>();
+  readonly commands = new Commands();
 
   constructor(world: World) {
     this.vault = new Vault(world);

@@ -15,6 +15,7 @@ export type Checked = [
   None<Invented<stub.WorkspaceLeaf, real.WorkspaceLeaf, "workspace">>,
   None<Invented<stub.ItemView, real.ItemView & { onOpen: unknown; onClose: unknown }>>,
   None<Invented<stub.MarkdownView, real.MarkdownView & { onOpen: unknown; onClose: unknown }, "onSave" | "text" | "selected">>,
+  None<Invented<stub.Editor, real.Editor, "steps" | "isFocused">>,
   None<Invented<stub.App, real.App, "commands">>,
   None<Invented<stub.Plugin, real.Plugin, "tabs" | "data">>,
   None<Invented<stub.PluginSettingTab, real.PluginSettingTab, "plugin">>,

@@ -28,12 +28,12 @@ use super::wire::{
     SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
     SetSessionModeRequest, SetSessionModeResponse, error, has_approvals, has_forms,
 };
-use super::{commands, folder, vault_methods};
+use super::{commands, folder, live_host, vault_methods};
 use crate::conversation::{Conversation, Offer, SessionInfo as SavedSession, Sessions};
 use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::model::{self, ChosenModel, Destination};
 use crate::settings::{SettingArgs, Settings};
-use crate::workspace::Workspace;
+use crate::workspace::{AppHost, Workspace};
 
 /// How many sessions are on a page of the list.
 const PAGE: usize = 50;
@@ -236,7 +236,8 @@ impl AcpAgent {
                 known.reload_policies().map_err(|fault| vault_methods::of_tools(&fault))?;
                 return Ok(Arc::clone(known));
             }
-            let opened = Arc::new(vault_methods::open(folder.as_deref(), &agent.vault_args).map_err(of_failure)?);
+            let opened = vault_methods::open(folder.as_deref(), &agent.vault_args).map_err(of_failure)?;
+            let opened = Arc::new(opened.with_app(agent.app()));
             agent.watch(&opened);
             shown.insert(folder, Arc::clone(&opened));
             Ok(opened)
@@ -244,9 +245,16 @@ impl AcpAgent {
         opened.await.map_err(|fault| error(ErrorCode::InternalError, fault.to_string()))?
     }
 
+    /// Returns the app around a vault, if the client is a live host.
+    fn app(&self) -> Option<AppHost> {
+        let capabilities = lock(&self.capabilities).clone()?;
+        live_host::declared(&capabilities, &self.client)
+    }
+
     /// Opens the workspace for a working directory.
     fn workspace(&self, cwd: &Path) -> Result<Arc<Workspace>, Error> {
-        let opened = Arc::new(block_in_place(|| folder::open(cwd, &self.vault_args)).map_err(of_failure)?);
+        let opened = block_in_place(|| folder::open(cwd, &self.vault_args)).map_err(of_failure)?;
+        let opened = Arc::new(opened.with_app(self.app()));
         self.watch(&opened);
         Ok(opened)
     }

@@ -191,7 +191,7 @@ async fn run_plan(
     let missing = with(state, |vaults| {
         let toolbox = vaults.toolbox(0);
         let checked = validate(&plan, toolbox)?;
-        let mut known = Parameters::of(&toolbox.editor()?, &toolbox.now());
+        let mut known = Parameters::needed(toolbox, &checked.parameters)?;
         parameters.iter().for_each(|(name, value)| known.set(name.clone(), value.clone()));
         Ok::<_, ToolsError>(known.missing(&checked.parameters).into_iter().map(str::to_owned).collect::<Vec<_>>())
     })?;

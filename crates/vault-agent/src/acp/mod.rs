@@ -5,12 +5,15 @@
 //!                                                          └─ question ──questions──> session/request_permission
 //! ```
 //!
+//! A client can also be a live host: `live_host` asks it for the state of its editor and for commands.
+//!
 //! Only the protocol is written to standard output; messages for the person go to standard error. A client's answer
 //! counts at most as its person's approval: calls that the settings deny stay denied, whatever the client answers.
 
 mod wire;
 mod rpc;
 mod vault_methods;
+mod live_host;
 mod folder;
 mod display;
 mod prompt;

@@ -360,6 +360,9 @@ fn again(questioner: &Questioner<'_>) -> Option<PermissionOption> {
 fn content(panel: &Panel, said: Option<String>) -> Vec<ToolCallContent> {
     let mut content: Vec<ToolCallContent> = said.map(text).into_iter().collect();
     content.push(text(format!("{}\n\n{}", panel.what_undo_does, panel.leaves)));
+    if !panel.effects.is_empty() {
+        content.push(text(whole(&panel.effects.join("\n"))));
+    }
     match &panel.items {
         Some(items) => content.push(text(whole(&items.join("\n")))),
         None if panel.change.is_none() => content.push(text(whole(&panel.whole))),
@@ -386,7 +389,7 @@ fn approval(panel: &Panel, purpose: String, problem: Option<String>) -> Approval
         plan: None,
         files: Vec::new(),
         folders: Vec::new(),
-        notices: Vec::new(),
+        notices: panel.effects.clone(),
         parts: parts.collect(),
         items: panel.items.clone().unwrap_or_default(),
     }

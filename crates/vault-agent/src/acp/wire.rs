@@ -74,6 +74,11 @@ pub(super) fn has_approvals(client: &ClientCapabilities) -> bool {
     vault.and_then(|vault| vault.get("approvals")).and_then(serde_json::Value::as_bool).unwrap_or(false)
 }
 
+/// Returns the declaration of a client that is a live host, from `_meta.vault`.
+pub(super) fn host_of(client: &ClientCapabilities) -> Option<serde_json::Value> {
+    client.meta.as_ref()?.get("vault")?.get("host").cloned()
+}
+
 /// Whether the client shows notices that are not part of the conversation.
 pub(super) fn has_notices(client: &ClientCapabilities) -> bool {
     client.session.as_ref().is_some_and(|session| session.notices.is_some())

@@ -100,6 +100,8 @@ pub(crate) struct Panel {
     pub leaves: String,
     /// The change, and the number of its vault.
     pub change: Option<(usize, Preview)>,
+    /// The effects on the app around the vault, each in a line.
+    pub effects: Vec<String>,
     /// The change or the arguments, as a screen first shows them, and in full.
     pub short: String,
     pub whole: String,
@@ -365,6 +367,7 @@ impl Conversation {
                 Some(host) => format!("What it returns is sent to {host}."),
             },
             change: None,
+            effects: Vec::new(),
             items: None,
             files: Vec::new(),
             grant: Some(question.call.name.clone()),
@@ -399,6 +402,8 @@ impl Conversation {
             panel.grant = panel.grant.filter(|tool| Some(change.risk()) <= self.tools.risk(tool));
             panel.what_undo_does = what_undo_does(change.risk());
             (panel.short, panel.whole) = texts_of_change(&change, Vec::new());
+            panel.effects =
+                change.effects().iter().map(|effect| vault_search::sanitize_line(&format!("it {effect}"))).collect();
             panel.files = change.separable_files();
             panel.lasting = change.lasting_permission().cloned();
             panel.change = Some((vault, change.preview().clone()));

@@ -147,7 +147,7 @@ impl NoteTools {
         &self.0.workspace
     }
 
-    /// Sets the state of the editor, in the first vault.
+    /// Sets the state of the editor, in the first vault. If an app has the vault open, its editor counts instead.
     pub fn set_editor(&self, editor: Editor) {
         self.state().editor = editor;
     }
@@ -396,6 +396,7 @@ impl NoteTools {
                     .push("the line numbers in your text are not part of the note and were left out".to_owned());
             }
             if vault == 0
+                && !vaults.toolbox(0).is_live()
                 && let Ok(editor) = vaults.toolbox(0).editor()
             {
                 self.set_editor(editor);

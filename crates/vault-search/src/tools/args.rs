@@ -23,10 +23,11 @@ Writes are shown for your approval; without a terminal they need --yes.
 
 Settings: tools.toml in the user's configuration folder (~/.config/vault-index on Linux, \
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows) sets what may run: confirm_writes, \
-allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, \
+allow_commands, allowed_commands, denied_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, \
+allowed_paths, denied_paths, \
 trash (\"vault\" for the vault's .trash, or \"system\"; default: the setting of Obsidian, else .trash); \
 under [tools], NAME = \"always-ask\", \"never-ask\" or \"by-risk\"; under [vault.NAME], where NAME is the vault's folder name, \
-additions to the four lists for that vault; under [[vault.NAME.permissions]], a tool and a folder whose notes it may \
+additions to the four lists of tools and paths for that vault; under [[vault.NAME.permissions]], a tool and a folder whose notes it may \
 change without asking. Paths are folders or globs; a denied path without a / is denied in every folder. \
 No flag overrides a denial. NO_COLOR turns colors off.";
 

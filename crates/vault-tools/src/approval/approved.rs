@@ -117,7 +117,8 @@ impl ApprovedChange {
                 if toolbox.vault().preview_undo(Some(id), Force::No)?.digest() != digest {
                     return Err(PreparedChange::is_other_than_shown());
                 }
-                let by = toolbox.vault().undo(Some(id), Force::No)?;
+                let editors = toolbox.host().open_editors();
+                let by = toolbox.vault().undo_in(Some(id), Force::No, editors)?;
                 Ok(AppliedChange::Undo { undone: id, by, paths: change.paths() })
             }
         }

@@ -107,7 +107,7 @@ fn prepare_plan(
             Error::new(ErrorKind::Denied, message).with_remedy("call it by itself, and give the plan its output")
         );
     }
-    let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
+    let mut parameters = Parameters::needed(toolbox, &checked.parameters)?;
     given.iter().for_each(|(name, value)| parameters.set(name.clone(), value.clone()));
     let mut preview = plan::preview_without(toolbox, &checked, &parameters, left_out, cancel)?;
     if !left_out.is_empty() {

@@ -412,7 +412,7 @@ impl DryRun<'_, '_> {
         // A step that cannot run here counts too, because the plan runs it elsewhere.
         let is_shown = |step: &&StepPreview| step.runs() || Some(step.at) == blocked_at;
         let risk = steps.iter().filter(is_shown).map(|step| step.risk).max().unwrap_or(Risk::Read);
-        let (plan, editor, left_out) = (checked.plan.clone(), Some(self.draft.editor), Vec::new());
+        let (plan, editor, left_out) = (checked.plan.clone(), self.draft.editor, Vec::new());
         Ok(PlanPreview {
             plan,
             steps,

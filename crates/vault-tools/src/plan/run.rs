@@ -125,8 +125,9 @@ fn run_approved(
     };
     let mut transaction = None;
     while !preview.change.is_empty() {
+        let editors = cursor.host.open_editors();
         let mut progress = |at: ApplyProgress| cursor.reach(at.index);
-        let options = ApplyOptions::new().label(&preview.plan.goal).progress(&mut progress);
+        let options = ApplyOptions::new().label(&preview.plan.goal).editors(editors).progress(&mut progress);
         match vault.apply(&preview.change, options).map_err(|error| policy.discreet(error, &named)) {
             Ok(done) => transaction = (done.done > 0).then_some(done.id),
             Err(error) if error.kind() == ErrorKind::Conflict => return Err(error),
@@ -177,6 +178,8 @@ fn check_approval(toolbox: &Toolbox, preview: &PlanPreview, approval: Approval) 
     };
     approval.check(permission, "the plan")?;
     approval.check_seen(preview.stops.as_ref().map(|(_, error)| error))?;
+    let effects = preview.steps.iter().filter(|step| step.runs()).flat_map(|step| &step.effects);
+    effects.into_iter().try_for_each(|effect| effect.check(toolbox.policy()))?;
     preview.steps.iter().try_for_each(|step| {
         approval
             .check_seen(step.unless_seen.as_ref())

@@ -10,6 +10,7 @@ use super::reference::{EACH, PathPart, Reference, ResolvedValue, Root, join, onl
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::tool::Issue;
+use crate::toolbox::Toolbox;
 
 /// The values that a plan gets from outside: selection, active file, dates, and values that the caller sets.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,6 +32,16 @@ impl Parameters {
             parameters.set("activeFile", active.to_string());
         }
         parameters
+    }
+
+    /// Returns the parameters from the editor and the clock of a toolbox. The editor is read only if the plan needs it.
+    ///
+    /// # Errors
+    /// If a live host does not respond.
+    pub fn needed(toolbox: &Toolbox, names: &BTreeSet<String>) -> Result<Self> {
+        let needs_editor = ["selection", "activeFile"].iter().any(|name| names.contains(*name));
+        let editor = if needs_editor { toolbox.editor()? } else { Editor::default() };
+        Ok(Self::of(&editor, &toolbox.now()))
     }
 
     /// Sets a value, or replaces it.

@@ -31,8 +31,8 @@ pub struct Context<'a, 'v> {
     pub vault: &'v Vault,
     /// The vault as it would be after the changes; writes go here.
     pub overlay: &'a mut Overlay<'v>,
-    /// Selection, active file and cursor, as they would be after the changes.
-    pub editor: &'a mut Editor,
+    /// The state of the editor, as it would be after the changes; `None` before [`Self::editor`] has read it.
+    pub(crate) editor: &'a mut Option<Editor>,
     /// Runs commands and shows files.
     pub host: &'a mut dyn Host,
     /// Decides which paths may be read.
@@ -53,7 +53,8 @@ pub struct Context<'a, 'v> {
 pub(crate) struct Draft<'v> {
     pub vault: &'v Vault,
     pub overlay: Overlay<'v>,
-    pub editor: Editor,
+    /// `None` before a call has read it.
+    pub editor: Option<Editor>,
     pub effects: Vec<HostEffect>,
     pub unless_seen: Option<Error>,
     pub now: Zoned,
@@ -71,11 +72,17 @@ pub enum HostEffect {
         path: String,
         /// Whether in a new tab.
         new_leaf: bool,
+        /// The line, from 1.
+        #[serde(default)]
+        line: Option<u32>,
     },
     /// Runs a command.
     Command {
         /// Its id.
         id: String,
+        /// Its name for people.
+        #[serde(default)]
+        name: String,
     },
 }
 
@@ -83,23 +90,36 @@ impl fmt::Display for HostEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open { path, .. } => write!(f, "shows {path}"),
-            Self::Command { id } => write!(f, "runs the command {id}"),
+            Self::Command { id, name } if name.is_empty() => write!(f, "runs the command {id}"),
+            Self::Command { id, name } => write!(f, "runs the command {id} ({name})"),
         }
     }
 }
 
 impl HostEffect {
+    /// Checks that the policy permits it. It is checked again when an approved change is carried out, because the
+    /// settings can have changed since.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Denied`].
+    pub(crate) fn check(&self, policy: &Policy) -> Result<()> {
+        match self {
+            Self::Open { .. } => Ok(()),
+            Self::Command { id, .. } => policy.permit_command(id),
+        }
+    }
+
     /// Carries it out.
     ///
     /// # Errors
     /// The errors of the host.
     pub(crate) fn run(&self, host: &mut dyn Host) -> Result<()> {
         match self {
-            Self::Open { path, new_leaf } => {
+            Self::Open { path, new_leaf, line } => {
                 let leaf = if *new_leaf { Leaf::New } else { Leaf::Current };
-                host.open(&SafePath::new_or_existing(path, |_| true)?, leaf).map(drop)
+                host.open(&SafePath::new_or_existing(path, |_| true)?, leaf, *line).map(drop)
             }
-            Self::Command { id } => host.run_command(id),
+            Self::Command { id, .. } => host.run_command(id),
         }
     }
 
@@ -174,7 +194,41 @@ impl<'a> Cancel<'a> {
     }
 }
 
+/// Returns the state of the host's editor, without files that the policy denies.
+///
+/// # Errors
+/// The errors of the host.
+pub(crate) fn editor_of(host: &dyn Host, vault: &Vault, policy: &Policy) -> Result<Editor> {
+    Ok(without_denied(host.editor()?, vault, policy))
+}
+
+/// Returns an editor's state without files that the policy denies.
+pub(crate) fn without_denied(mut editor: Editor, vault: &Vault, policy: &Policy) -> Editor {
+    let permits = |path: &SafePath| {
+        let real = vault.sandbox().real(path).unwrap_or_else(|_| path.clone());
+        policy.permits_path(path.as_str()) && policy.permits_path(real.as_str())
+    };
+    editor.open.retain(permits);
+    if editor.active_file.as_ref().is_some_and(|path| !permits(path)) {
+        editor = Editor { open: editor.open, ..Editor::default() };
+    }
+    editor
+}
+
 impl Context<'_, '_> {
+    /// Returns selection, active file and cursor, as they would be after the changes. A live host is asked for them
+    /// only when a call needs them, so that the other tools work while it does not respond.
+    ///
+    /// # Errors
+    /// If the host does not respond.
+    pub fn editor(&mut self) -> Result<&mut Editor> {
+        let read = match self.editor.take() {
+            Some(read) => read,
+            None => editor_of(&*self.host, self.vault, self.policy)?,
+        };
+        Ok(self.editor.insert(read))
+    }
+
     /// Converts an argument to a path inside the vault that the policy permits.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ use crate::policy::{Call, Risk, Toolset};
 pub use check::Issue;
 pub(crate) use check::{check, each_path, expected, map_paths, pointer, tidy};
 pub use context::{Cancel, Context, HostEffect};
-pub(crate) use context::{Draft, FoundLink, Listing, StepCache};
+pub(crate) use context::{Draft, FoundLink, Listing, StepCache, editor_of, without_denied};
 pub use schema::PathArg;
 pub(crate) use schema::{PATH_MARK, argument_schema, properties_schema};
 

@@ -14,6 +14,7 @@ use crate::change::{Change, ObservedState, Preconditions, origin_of};
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::failpoint;
+use crate::host::OpenEditors;
 use crate::journal::{EntryState, JournalAction, NewTransaction, TransactionId, TransactionKind, Writer};
 use crate::links::DiskLinks;
 use crate::sandbox::{PathState, SafePath, SavedMetadata, files_below};
@@ -27,6 +28,8 @@ pub struct ApplyOptions<'a> {
     pub label: String,
     /// Called before each action.
     pub progress: Option<&'a mut dyn FnMut(ApplyProgress) -> ControlFlow>,
+    /// The editors that have files open; edits of these files are made in them.
+    pub(crate) editors: Option<Box<dyn OpenEditors>>,
 }
 
 impl<'a> ApplyOptions<'a> {
@@ -39,6 +42,13 @@ impl<'a> ApplyOptions<'a> {
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
+        self
+    }
+
+    /// Sets the editors in which edits of open files are made.
+    #[must_use]
+    pub(crate) fn editors(mut self, editors: Option<Box<dyn OpenEditors>>) -> Self {
+        self.editors = editors;
         self
     }
 
@@ -101,6 +111,7 @@ impl VaultStore {
         change: &Change,
         restore: &[SavedMetadata],
         mut progress: Option<&mut dyn FnMut(ApplyProgress) -> ControlFlow>,
+        mut editors: Option<Box<dyn OpenEditors>>,
     ) -> Result<Transaction> {
         // An undo of which nothing is left to do still counts as done.
         if change.is_empty() && new.kind == TransactionKind::Apply {
@@ -131,7 +142,8 @@ impl VaultStore {
                 return running.end(stays);
             }
             let restored = restore.get(next.index).unwrap_or(&plain);
-            match self.act(running.writer.entry.id, next.action, restored, new.kind) {
+            let editors = editors.as_deref_mut();
+            match self.act(running.writer.entry.id, next.action, restored, new.kind, editors) {
                 Ok(replaced) => replaced.into_iter().for_each(|file| running.closing.close(file)),
                 Err(error) => {
                     return Err(running.give_up(error, &format!("action {} of {total} failed", next.index + 1)));
@@ -208,6 +220,7 @@ impl VaultStore {
         action: &Action,
         restore: &SavedMetadata,
         kind: TransactionKind,
+        editors: Option<&mut (dyn OpenEditors + '_)>,
     ) -> Result<Option<File>> {
         let sandbox = &self.sandbox;
         match action {
@@ -222,6 +235,11 @@ impl VaultStore {
             Action::Create { path, content } => sandbox.create(path, content, &temporary(id), restore)?,
             Action::Edit { path, before, after } => {
                 self.is_still(path, before)?;
+                if let Some(editors) = editors
+                    && self.is_edited_by(editors, path, before, after)?
+                {
+                    return Ok(None);
+                }
                 return sandbox.replace(path, after, &temporary(id));
             }
             Action::Move { from, to } => sandbox.rename(from, to, restore)?,
@@ -249,7 +267,7 @@ impl VaultStore {
     ) -> Result<Rollback> {
         let Inverses { now, restore, mut reverted, mut left, .. } = Inverses::of(self, done, contents, Force::No)?;
         for (action, restore) in now.change().actions.iter().zip(&restore) {
-            match self.act(id, action, restore, TransactionKind::Undo) {
+            match self.act(id, action, restore, TransactionKind::Undo, None) {
                 // A file or folder is in the way.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     let text = action.all_paths().last().map(|path| format!("{path}: {CHANGED}"));
@@ -261,6 +279,24 @@ impl VaultStore {
         }
         self.sandbox.sync(done.iter().flat_map(|done| done.outline.all_paths()))?;
         Ok(Rollback { reverted, left })
+    }
+
+    /// Has an editor that has the file open make an edit. Returns whether the file has the new content. Only the file
+    /// itself decides that: a host can be wrong about it, or answer too late.
+    fn is_edited_by(
+        &self,
+        editors: &mut dyn OpenEditors,
+        path: &SafePath,
+        before: &Content,
+        after: &Content,
+    ) -> Result<bool> {
+        let (Some(old), Some(new)) = (before.text(), after.text()) else { return Ok(false) };
+        editors.replace(path, old, new);
+        match self.sandbox.found(path)? {
+            PathState::File(hash) if hash == after.hash() => Ok(true),
+            PathState::File(hash) if hash == before.hash() => Ok(false),
+            _ => Err(Error::conflict(path, "was changed by the editor to something else")),
+        }
     }
 
     fn is_still(&self, path: &SafePath, content: &Content) -> Result<()> {

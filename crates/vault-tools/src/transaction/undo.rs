@@ -8,6 +8,7 @@ use super::inverse::{Force, Inverses};
 use crate::action::Action;
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
+use crate::host::OpenEditors;
 use crate::journal::{self, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind};
 use crate::sandbox::{PathState, SavedMetadata};
 use crate::store::{IndexUse, VaultStore};
@@ -69,9 +70,13 @@ impl VaultStore {
     }
 
     /// Applies a prepared undo.
-    pub(crate) fn apply_undo(&self, undoing: PreparedUndo) -> Result<Transaction> {
+    pub(crate) fn apply_undo(
+        &self,
+        undoing: PreparedUndo,
+        editors: Option<Box<dyn OpenEditors>>,
+    ) -> Result<Transaction> {
         let PreparedUndo { new, change, restore, lost } = undoing;
-        let done = self.apply(&new, &change, &restore, None)?;
+        let done = self.apply(&new, &change, &restore, None, editors)?;
         Ok(Transaction { lost: [lost, done.lost].concat(), ..done })
     }
 

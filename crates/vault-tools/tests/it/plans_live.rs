@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
-use vault_tools::approval::run_plan;
+use serde_json::{Map, Value, json};
+use vault_tools::approval::{ChangeRequest, now, run_plan};
 use vault_tools::plan::{Event, Parameters, RunStatus, preview, validate};
-use vault_tools::{Cancel, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, Policy, SafePath, Toolbox};
+use vault_tools::{
+    Cancel, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, OpenEditors, Policy, SafePath, Settings, Toolbox,
+};
 
 use crate::plans::{previewed, ran, writing};
 use crate::vault::{TestVault, assert_same, seen};
@@ -30,7 +32,7 @@ impl Host for LiveHost {
         Ok(Editor::default())
     }
 
-    fn open(&mut self, path: &SafePath, _: Leaf) -> Result<bool, Error> {
+    fn open(&mut self, path: &SafePath, _: Leaf, _: Option<u32>) -> Result<bool, Error> {
         self.ran.lock().unwrap().push(format!("open {path}"));
         Ok(true)
     }
@@ -145,4 +147,162 @@ fn time_runs_out() {
         preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default().until(std::time::Instant::now()))
             .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+}
+
+#[test]
+fn commands_are_denied_by_their_ids() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let settings = |allowed: &[&str], denied: &[&str]| {
+        let mut settings = Settings::default();
+        settings.allowed_commands = allowed.iter().map(ToString::to_string).collect();
+        settings.denied_commands = denied.iter().map(ToString::to_string).collect();
+        settings.compile().unwrap()
+    };
+    for (policy, is_permitted) in [
+        (settings(&[], &[]), true),
+        (settings(&["app:sort"], &[]), true),
+        (settings(&["editor:*"], &[]), false),
+        (settings(&[], &["APP:*"]), false),
+        (settings(&["app:*"], &["app:sort"]), false),
+    ] {
+        let host = LiveHost { failures: 0, ran: std::sync::Arc::default(), root: vault.root() };
+        let mut toolbox = Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), policy);
+        let list = toolbox.call("commands.list", json!({}), &mut seen).unwrap().value;
+        assert_eq!(list["commands"].as_array().unwrap().len(), usize::from(is_permitted));
+        let run = toolbox.call("commands.run", json!({ "id": "app:sort" }), &mut seen);
+        assert_eq!(run.as_ref().map_err(Error::kind).err(), (!is_permitted).then_some(ErrorKind::Denied), "{run:?}");
+    }
+    // An approval for a command that the settings have denied since does not run it.
+    let (mut toolbox, _) = with_live_host(&vault, 0);
+    let shown = previewed(&mut toolbox, &command_plan("stop"), &Value::Null).unwrap();
+    let ran = std::sync::Arc::default();
+    let host = LiveHost { failures: 0, ran: std::sync::Arc::clone(&ran), root: vault.root() };
+    let mut stricter = Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), settings(&[], &["app:sort"]));
+    let error = run_plan(&mut stricter, shown, &mut seen, Cancel::default(), &mut |_| {}).unwrap_err();
+    assert_eq!((error.kind(), ran.lock().unwrap().len()), (ErrorKind::Denied, 0), "{error}");
+    assert!(!vault.root().join("1.md").exists());
+}
+
+/// An editor that does with an edit of a file what a test says.
+struct EditingHost {
+    root: PathBuf,
+    act: fn(&PathBuf, &str),
+    /// Whether the host says in which state its editor is.
+    responds: bool,
+}
+
+impl Host for EditingHost {
+    fn name(&self) -> &str {
+        "editing"
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn editor(&self) -> Result<Editor, Error> {
+        match self.responds {
+            true => Ok(Editor { active_file: Some(SafePath::new("a.md").unwrap()), ..Editor::default() }),
+            false => Err(Error::new(ErrorKind::TimedOut, "no response")),
+        }
+    }
+
+    fn open(&mut self, _: &SafePath, _: Leaf, _: Option<u32>) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn commands(&self) -> Result<Vec<HostCommand>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn run_command(&mut self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn open_editors(&self) -> Option<Box<dyn OpenEditors>> {
+        Some(Box::new(FileEditor { root: self.root.clone(), act: self.act }))
+    }
+}
+
+struct FileEditor {
+    root: PathBuf,
+    act: fn(&PathBuf, &str),
+}
+
+impl OpenEditors for FileEditor {
+    fn replace(&mut self, path: &SafePath, before: &str, after: &str) {
+        let file = self.root.join(path.as_str());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+        (self.act)(&file, after);
+    }
+}
+
+fn with_editing_host(vault: &TestVault, responds: bool, act: fn(&PathBuf, &str)) -> Toolbox {
+    let host = EditingHost { root: vault.root(), act, responds };
+    Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), Policy::default())
+}
+
+#[test]
+fn an_edit_that_an_editor_makes_is_recorded_by_its_content() {
+    let saves: fn(&PathBuf, &str) = |file, after| {
+        // Written in place, as editors do: the file stays the same one.
+        std::fs::write(file, after).unwrap();
+        std::fs::write(file.with_extension("seen"), "").unwrap();
+    };
+    let ignores: fn(&PathBuf, &str) = |_, _| {};
+    for (act, is_edited) in [(saves, true), (ignores, false)] {
+        let vault = TestVault::new("//- a.md\none\n");
+        let mut toolbox = with_editing_host(&vault, true, act);
+        let args = json!({ "path": "a.md", "content": "two" });
+        let done = toolbox.call("append_to_note", args.clone(), &mut seen).unwrap();
+        assert_eq!(vault.read("a.md"), "one\n\ntwo\n");
+        assert_eq!(vault.root().join("a.seen").exists(), is_edited);
+        let step = json!([{ "id": "s", "tool": "append_to_note", "args": args }]);
+        let shown = previewed(&mut toolbox, &writing(step), &Value::Null).unwrap();
+        let plan = run_plan(&mut toolbox, shown, &mut seen, Cancel::default(), &mut |_| {}).unwrap();
+        assert_eq!(vault.read("a.md"), "one\n\ntwo\n\ntwo\n");
+        for undone in [plan.transaction, done.transaction] {
+            toolbox.vault().undo(undone, Force::No).unwrap();
+        }
+        assert_eq!(vault.read("a.md"), "one\n");
+    }
+}
+
+#[test]
+fn an_editor_that_writes_something_else_reverts_the_change_and_keeps_its_text() {
+    let vault = TestVault::new("//- a.md\none\n//- b.md\none\n");
+    let mut toolbox = with_editing_host(&vault, true, |file, after| match file.ends_with("b.md") {
+        true => std::fs::write(file, "typed\n").unwrap(),
+        false => std::fs::write(file, after).unwrap(),
+    });
+    let append = |id: &str| json!({ "id": id, "tool": "append_to_note", "args": { "path": format!("{id}.md"), "content": "x" } });
+    let shown = previewed(&mut toolbox, &writing(json!([append("a"), append("b")])), &Value::Null).unwrap();
+    let error = run_plan(&mut toolbox, shown, &mut seen, Cancel::default(), &mut |_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    assert_eq!((vault.read("a.md"), vault.read("b.md")), ("one\n".to_owned(), "typed\n".to_owned()));
+    assert!(
+        toolbox.vault().transactions().unwrap().iter().all(|info| info.status != vault_tools::TransactionStatus::Done)
+    );
+}
+
+#[test]
+fn only_calls_that_need_the_editor_fail_while_it_does_not_respond() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let mut toolbox = with_editing_host(&vault, false, |_, _| {});
+    toolbox.call("read_note", json!({ "path": "a.md" }), &mut seen).unwrap();
+    toolbox.call("append_to_note", json!({ "path": "a.md", "content": "two" }), &mut seen).unwrap();
+    for (content, needs_editor) in [("three", false), ("${selection}", true)] {
+        let step = json!([{ "id": "s", "tool": "append_to_note", "args": { "path": "a.md", "content": content } }]);
+        let request = ChangeRequest::Plan { plan: writing(step), parameters: Map::new() };
+        let prepared = request.prepare(&mut toolbox, &now(), Cancel::default()).map(drop);
+        assert_eq!(
+            prepared.map_err(|error| error.kind()).err(),
+            needs_editor.then_some(ErrorKind::TimedOut),
+            "{content}"
+        );
+    }
+    for tool in ["editor.getSelection", "editor.getActiveFilePath", "workspace.getContext"] {
+        let error = toolbox.call(tool, json!({}), &mut seen).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{tool}: {error}");
+    }
 }

@@ -5,6 +5,7 @@
 //! They need no session, no model and no key; only those about the model connect to it. `$/cancel_request` cancels them.
 
 mod messages;
+mod host_messages;
 mod approval;
 mod model;
 mod macros;
@@ -41,6 +42,13 @@ use messages::{
 use model::{ModelsRequest, SetModelRequest};
 pub(super) use past::shown;
 pub(crate) use schema::schema;
+
+/// The requests to a client that is a live host.
+pub(super) mod host {
+    pub(in crate::acp) use super::host_messages::*;
+    pub(in crate::acp) use super::schema::host::*;
+}
+
 pub(super) use schema::{ANNOUNCED_AS, announcement};
 
 /// Whether a method is one of these.

@@ -6,6 +6,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::approval::Approval;
+use super::host_messages::{
+    HostCapability, HostCommands, HostCommandsRequest, HostEditRequest, HostEdited, HostFiles, HostFilesRequest,
+    HostOpenRequest, HostOpened, HostRan, HostRunRequest, HostState, HostStateRequest,
+};
 use super::macros::{MacrosResult, NamedMacro, SaveMacroRequest};
 use super::messages::{
     ApplyRequest, ApplyResult, IndexStateResult, MentionsRequest, MentionsResult, PrepareRequest, PrepareResult,
@@ -35,6 +39,28 @@ pub(super) const MODEL_STATE: &str = "_vault/model_state";
 pub(super) const MODELS: &str = "_vault/models";
 pub(super) const SET_MODEL: &str = "_vault/set_model";
 pub(super) const TEST_MODEL: &str = "_vault/test_model";
+
+/// The requests of the program to a client that is a live host.
+pub(super) mod host {
+    /// Their version. It grows when a client that knows the version before could no longer answer.
+    pub(in crate::acp) const HOST_VERSION: u32 = 1;
+
+    pub(in crate::acp) const STATE: &str = "_vault/host/state";
+    pub(in crate::acp) const OPEN_FILES: &str = "_vault/host/open_files";
+    pub(in crate::acp) const OPEN: &str = "_vault/host/open";
+    pub(in crate::acp) const COMMANDS: &str = "_vault/host/commands";
+    pub(in crate::acp) const RUN_COMMAND: &str = "_vault/host/run_command";
+    pub(in crate::acp) const EDIT: &str = "_vault/host/edit";
+}
+
+const HOST_METHODS: [Method; 6] = [
+    (host::STATE, of::<HostStateRequest, HostState>),
+    (host::OPEN_FILES, of::<HostFilesRequest, HostFiles>),
+    (host::OPEN, of::<HostOpenRequest, HostOpened>),
+    (host::COMMANDS, of::<HostCommandsRequest, HostCommands>),
+    (host::RUN_COMMAND, of::<HostRunRequest, HostRan>),
+    (host::EDIT, of::<HostEditRequest, HostEdited>),
+];
 
 /// A method with its parameters and its result.
 type Method = (&'static str, fn(&mut SchemaGenerator) -> [Schema; 2]);
@@ -66,27 +92,45 @@ pub(in crate::acp) fn announcement() -> Value {
     json!({ "version": VERSION, "methods": METHODS.map(|(name, _)| name) })
 }
 
-/// The schema: each method as a property with `params` and `result`.
+/// The schema: each method as a property with `params` and `result`; those of a live host are in the definition
+/// `HostMethods`.
 pub(crate) fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    let mut methods = Map::new();
-    for (name, of) in METHODS {
-        let [params, result] = of(&mut generator);
-        let method = json!({
-            "type": "object",
-            "properties": { "params": params, "result": result },
-            "required": ["params", "result"],
-        });
-        methods.insert(name.to_owned(), method);
-    }
+    let methods = properties(&METHODS, &mut generator);
+    let host_methods = properties(&HOST_METHODS, &mut generator);
     generator.subschema_for::<Approval>();
+    generator.subschema_for::<HostCapability>();
+    let mut definitions = generator.take_definitions(true);
+    let names: Vec<&str> = HOST_METHODS.iter().map(|(name, _)| *name).collect();
+    let host_methods = json!({
+        "description": "The requests of the program to a client that is a live host, with their parameters and results.",
+        "type": "object",
+        "properties": host_methods,
+        "required": names,
+    });
+    definitions.insert("HostMethods".to_owned(), host_methods);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Methods of vault-agent beside those of the Agent Client Protocol",
         "description": "Extension methods of `vault-agent acp`. They need no session, no model and no key.",
         "version": VERSION,
+        "hostVersion": host::HOST_VERSION,
         "type": "object",
         "properties": methods,
-        "$defs": generator.take_definitions(true),
+        "$defs": definitions,
     })
+}
+
+/// Returns each method as a property with `params` and `result`.
+fn properties(methods: &[Method], generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let property = |(name, of): &Method| {
+        let [params, result] = of(generator);
+        let method = json!({
+            "type": "object",
+            "properties": { "params": params, "result": result },
+            "required": ["params", "result"],
+        });
+        ((*name).to_owned(), method)
+    };
+    methods.iter().map(property).collect()
 }

@@ -3,6 +3,7 @@
 pub mod editor;
 
 mod commands;
+mod live_host;
 mod mcp_servers;
 mod protocol;
 mod questions;

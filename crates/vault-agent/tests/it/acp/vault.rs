@@ -27,7 +27,7 @@ fn client(place: &Place) -> Editor {
     Editor::start(place.command(&["acp"]), json!({}))
 }
 
-fn schema() -> Value {
+pub(super) fn schema() -> Value {
     serde_json::from_str(include_str!("../../../../../obsidian/protocol.schema.json")).unwrap()
 }
 

@@ -33,6 +33,7 @@ pub(in crate::tools) fn list(args: ListArgs, context: &mut Context<'_, '_>) -> R
     let words: Vec<String> = args.query.unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
     let prefix = args.prefix.unwrap_or_default();
     let mut commands = context.host.commands()?;
+    commands.retain(|command| context.policy.permits_command(&command.id));
     commands.retain(|command| {
         let text = format!("{} {}", command.id, command.name).to_lowercase();
         command.id.starts_with(&prefix) && words.iter().all(|word| text.contains(word))
@@ -64,14 +65,16 @@ pub(in crate::tools) struct CommandRun {
 
 /// Runs nothing yet: the command runs when the call is applied. The output is correct if that succeeds.
 pub(in crate::tools) fn run(args: RunArgs, context: &mut Context<'_, '_>) -> Result<CommandRun> {
+    context.policy.permit_command(&args.id)?;
     if !context.host.is_live() {
         // A headless host fails with an error that names a host that could run the command.
         context.host.run_command(&args.id)?;
-    } else if !context.host.commands()?.iter().any(|command| command.id == args.id) {
+    }
+    let Some(command) = context.host.commands()?.into_iter().find(|command| command.id == args.id) else {
         return Err(Error::new(ErrorKind::NotFound, format!("there is no command `{}`", args.id))
             .at("/id")
             .with_remedy("commands.list lists them"));
-    }
-    context.effects.push(HostEffect::Command { id: args.id.clone() });
+    };
+    context.effects.push(HostEffect::Command { id: command.id, name: command.name });
     Ok(CommandRun { id: args.id, executed: true, error_message: None })
 }

@@ -29,11 +29,12 @@ pub(in crate::tools) struct SelectedText {
 }
 
 pub(in crate::tools) fn get_selection(_: NoArgs, context: &mut Context<'_, '_>) -> Result<SelectedText> {
-    let selection = context.editor.selection.clone().unwrap_or_default();
+    let editor = context.editor()?;
+    let selection = editor.selection.clone().unwrap_or_default();
     Ok(SelectedText {
         is_empty: selection.text.is_empty(),
         text: selection.text,
-        file_path: context.editor.active_file.as_ref().map(ToString::to_string),
+        file_path: editor.active_file.as_ref().map(ToString::to_string),
         range: selection.span,
     })
 }
@@ -77,7 +78,8 @@ pub(in crate::tools) fn replace_selection(
                 .with_remedy("give one of them"));
         }
     };
-    let (span, selected) = match (context.editor.selection.clone(), context.editor.cursor) {
+    let editor = context.editor()?;
+    let (span, selected) = match (editor.selection.clone(), editor.cursor) {
         (Some(selection), _) => match selection.span {
             Some(span) => (span, selection.text),
             None => {
@@ -101,12 +103,13 @@ pub(in crate::tools) fn replace_selection(
 
 /// Formats links as a list, with the same markers as the selected list.
 fn list_of_links(paths: &[PathArg], context: &mut Context<'_, '_>) -> Result<String> {
-    let selected = context.editor.selection.as_ref().map_or("", |selection| &selection.text);
+    let editor = context.editor()?;
+    let from = editor.active_file.clone();
+    let selected = editor.selection.as_ref().map_or("", |selection| &selection.text);
     let first = selected.trim_start_matches(['\r', '\n']);
     let indent = &first[..first.len() - first.trim_start_matches([' ', '\t']).len()];
     let mark = first.trim_start().chars().next().filter(|c| matches!(c, '*' | '+')).unwrap_or('-');
     let start = format!("{indent}{mark} ");
-    let from = context.editor.active_file.clone();
     let links: Result<Vec<String>> =
         paths.iter().map(|path| Ok(format!("{start}{}", link_to(path, from.as_ref(), None, None, context)?))).collect();
     Ok(links?.join("\n"))
@@ -137,8 +140,9 @@ pub(in crate::tools) struct InsertedText {
 }
 
 pub(in crate::tools) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) -> Result<InsertedText> {
-    let behind = context.editor.selection.as_ref().and_then(|selection| selection.span).map(|span| span.to);
-    let Some(cursor) = context.editor.cursor.or(behind) else {
+    let editor = context.editor()?;
+    let behind = editor.selection.as_ref().and_then(|selection| selection.span).map(|span| span.to);
+    let Some(cursor) = editor.cursor.or(behind) else {
         return Err(Error::new(ErrorKind::Unsupported, "the editor has no cursor"));
     };
     let span = Span { from: cursor, to: cursor };
@@ -162,7 +166,7 @@ pub(in crate::tools) struct ActiveFile {
 }
 
 pub(in crate::tools) fn get_active_file_path(_: NoArgs, context: &mut Context<'_, '_>) -> Result<ActiveFile> {
-    let path = context.editor.active_file.clone();
+    let path = context.editor()?.active_file.clone();
     let exists = path.as_ref().map_or(Ok(false), |path| context.overlay.exists(path))?;
     Ok(ActiveFile { path: path.map(|path| path.to_string()), exists })
 }
@@ -179,7 +183,7 @@ fn type_text(
     etag: Option<&str>,
     context: &mut Context<'_, '_>,
 ) -> Result<(SafePath, Span)> {
-    let Some(active) = context.editor.active_file.clone() else {
+    let Some(active) = context.editor()?.active_file.clone() else {
         return Err(Error::new(ErrorKind::Unsupported, "no file is active"));
     };
     let path = context.path(&PathArg(active.to_string()))?;
@@ -195,7 +199,8 @@ fn type_text(
     let after = apply_edits(&before, &[TextEdit { span: from..to, text: typed }])?;
     let range = Span { from: position_of(&after, from), to: position_of(&after, end) };
     context.overlay.write(&path, after)?;
-    context.editor.selection = None;
-    context.editor.cursor = Some(range.to);
+    let editor = context.editor()?;
+    editor.selection = None;
+    editor.cursor = Some(range.to);
     Ok((path, range))
 }

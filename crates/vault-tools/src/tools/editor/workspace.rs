@@ -39,10 +39,11 @@ struct SelectionSummary {
 }
 
 pub(in crate::tools) fn get_context(_: NoArgs, context: &mut Context<'_, '_>) -> Result<WorkspaceContext> {
-    let selected = context.editor.selection.as_ref().filter(|selection| !selection.text.is_empty());
+    let editor = context.editor()?;
+    let selected = editor.selection.as_ref().filter(|selection| !selection.text.is_empty());
     Ok(WorkspaceContext {
-        active_file_path: context.editor.active_file.as_ref().map(ToString::to_string),
-        open_leaves: context.editor.open.iter().map(ToString::to_string).collect(),
+        active_file_path: editor.active_file.as_ref().map(ToString::to_string),
+        open_leaves: editor.open.iter().map(ToString::to_string).collect(),
         selection_summary: selected.map(|selection| SelectionSummary {
             lines: selection.text.lines().count(),
             characters: selection.text.chars().count(),
@@ -59,6 +60,9 @@ pub(in crate::tools) struct OpenArgs {
     /// Whether to open a new tab.
     #[serde(default)]
     new_leaf: bool,
+    /// The line to show, from 1.
+    #[schemars(range(min = 1))]
+    line: Option<u32>,
 }
 
 /// The result of opening a file.
@@ -73,10 +77,12 @@ pub(in crate::tools) struct OpenedFile {
 
 pub(in crate::tools) fn open_file(args: OpenArgs, context: &mut Context<'_, '_>) -> Result<OpenedFile> {
     let path = locate::file(&args.path, context)?;
-    context.editor.show(&path, if args.new_leaf { Leaf::New } else { Leaf::Current });
+    context.editor()?.show(&path, if args.new_leaf { Leaf::New } else { Leaf::Current });
     let opened = context.host.is_live();
     match opened {
-        true => context.effects.push(HostEffect::Open { path: path.to_string(), new_leaf: args.new_leaf }),
+        true => {
+            context.effects.push(HostEffect::Open { path: path.to_string(), new_leaf: args.new_leaf, line: args.line })
+        }
         false => context.overlay.notice(format!("{path} is not shown, because that needs an editor")),
     }
     Ok(OpenedFile { path: path.to_string(), opened })
