@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Image, Message, Part, Status, ToolResult, Usage};
 use crate::model::{Delta, EndReason, Parallel, PromptCache, ReasoningEffort, Request, ToolChoice};
 use crate::schema::{WireNames, anthropic_answer};
@@ -182,6 +182,11 @@ enum Block {
         /// Arguments that came with the start of the block, until a piece of them arrives.
         input: Option<Value>,
     },
+    /// A call by a program, with its arguments so far.
+    ProgramCall {
+        index: usize,
+        arguments: String,
+    },
     Text {
         begin: usize,
     },
@@ -196,6 +201,7 @@ impl Decode for Decoder {
             "content_block_delta" => self.delta(&event["delta"], out),
             "content_block_stop" => self.stop(&event["content_block"], out),
             "message_delta" => {
+                refuse_pause(&event["delta"])?;
                 self.count(&event["usage"]);
                 self.reason = reason(&event["delta"]["stop_reason"]).or(self.reason);
                 out.push(Delta::Usage(self.usage));
@@ -217,6 +223,7 @@ impl Decode for Decoder {
         if body["type"] == "error" {
             return Err(failure::in_stream(body));
         }
+        refuse_pause(body)?;
         let blocks = body["content"].as_array().ok_or_else(failure::no_reply)?;
         for block in blocks {
             self.start(block, out);
@@ -229,10 +236,20 @@ impl Decode for Decoder {
     }
 }
 
+/// Refuses a turn that the provider paused, to be continued by another request. Only its own tools pause a turn, and
+/// those are never requested, except by an extra body.
+fn refuse_pause(end: &Value) -> Result<()> {
+    if end["stop_reason"] != "pause_turn" {
+        return Ok(());
+    }
+    let error =
+        Error::new(ErrorKind::BadResponse, "the provider paused the turn (pause_turn), which cannot be continued");
+    Err(error.with_remedy("limit the uses of the tools that the provider runs (max_uses), or do not request them"))
+}
+
 fn reason(stop: &Value) -> Option<EndReason> {
     Some(match stop.as_str()? {
-        // A paused turn hit the limit of the provider's own tools.
-        "max_tokens" | "model_context_window_exceeded" | "pause_turn" => EndReason::Length,
+        "max_tokens" | "model_context_window_exceeded" => EndReason::Length,
         "refusal" => EndReason::Refused,
         _ => EndReason::Complete,
     })
@@ -242,6 +259,14 @@ impl Decoder {
     fn start(&mut self, block: &Value, out: &mut Deltas) {
         let text = |field: &str| block[field].as_str().unwrap_or_default();
         match text("type") {
+            "tool_use" if block["caller"]["type"].as_str().is_some_and(|caller| caller != "direct") => {
+                out.call_start(self.calls, &block["id"], &block["name"]);
+                let input =
+                    Some(&block["input"]).filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+                let arguments = input.map(Value::to_string).unwrap_or_default();
+                self.block = Block::ProgramCall { index: self.calls, arguments };
+                self.calls += 1;
+            }
             "tool_use" => {
                 // Some servers send all arguments here, and no pieces.
                 let input = Some(&block["input"]).filter(|input| !input.is_null() && **input != json!({}));
@@ -270,6 +295,7 @@ impl Decoder {
                 *input = None;
                 out.call_arguments(*index, piece("partial_json"));
             }
+            ("input_json_delta", Block::ProgramCall { arguments, .. }) => arguments.push_str(piece("partial_json")),
             ("thinking_delta", Block::Thinking { text, .. }) => {
                 text.push_str(piece("thinking"));
                 out.reasoning(piece("thinking"), None);
@@ -288,6 +314,7 @@ impl Decoder {
                 input.into_iter().for_each(|input| out.call_arguments(index, &input.to_string()));
                 out.call_end(index, None);
             }
+            Block::ProgramCall { index, arguments } => out.call_of_program(index, arguments),
             Block::Thinking { text, signature } => {
                 let block = json!({"type": "thinking", "thinking": text, "signature": signature});
                 out.reasoning("", Some(block));

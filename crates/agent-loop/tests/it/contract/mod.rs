@@ -22,6 +22,7 @@ mod server;
 mod recorded;
 mod settings;
 mod table;
+mod unrequested;
 pub mod cumulative_text;
 mod whole;
 mod wires;

@@ -63,12 +63,14 @@ fn the_document_shows_what_the_suite_runs() {
     are_listed(include_str!("timeouts.rs"), timeouts::CASES);
     are_listed(include_str!("settings.rs"), settings::CASES);
     are_listed(include_str!("ollama.rs"), ollama::CASES);
+    are_listed(include_str!("unrequested.rs"), unrequested::CASES);
     let all = [
         wires::CASES,
         whole::CASES,
         cumulative_text::CASES,
         requests::CASES,
         settings::CASES,
+        unrequested::CASES,
         ollama::CASES,
         failures::CASES,
         timeouts::CASES,
