@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Image, Message, Part, Status, ToolResult, Usage};
+use crate::message::{Image, Message, Part, Status, TextPhase, ToolResult, Usage};
 use crate::model::{Delta, EndReason, Parallel, PromptCache, ReasoningEffort, Request, ToolChoice};
 use crate::schema::{WireNames, anthropic_answer};
 use crate::tool::ToolSpec;
@@ -17,17 +17,23 @@ use super::{Decode, failure};
 const MAX_TOKENS: u32 = 8_192;
 /// The limit includes thinking tokens. All models that choose the amount themselves accept this many more.
 const ADAPTIVE_TOKENS: u32 = 24_576;
+/// The tool whose arguments are the answer, if `output_config` cannot express its schema.
+const ANSWER: &str = "answer";
+const ANSWER_DESCRIPTION: &str = "Gives the answer. Its arguments are the JSON that you are asked to answer with.";
 
 pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
     let tool = |tool: &ToolSpec| json!({"name": names.wire(&tool.name), "description": tool.description, "input_schema": tool.parameters});
-    let has_tools = !request.tools.is_empty();
+    let answer_tool = answer_tool(request);
+    let takes_one = request.parallel == Parallel::One || answer_tool.is_some();
+    let tools: Vec<Value> = request.tools.iter().map(tool).chain(answer_tool).collect();
+    let has_tools = !tools.is_empty();
     let mut choice = match &request.tool_choice {
         ToolChoice::Auto => json!({"type": "auto"}),
         ToolChoice::None => json!({"type": "none"}),
         ToolChoice::Required => json!({"type": "any"}),
         ToolChoice::Tool(name) => json!({"type": "tool", "name": names.wire(name)}),
     };
-    if request.parallel == Parallel::One && request.tool_choice != ToolChoice::None {
+    if takes_one && request.tool_choice != ToolChoice::None {
         choice["disable_parallel_tool_use"] = json!(true);
     }
     let settings = &request.settings;
@@ -51,7 +57,7 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_strea
         "max_tokens": request.max_output_tokens.unwrap_or(MAX_TOKENS.saturating_add(room)),
         "stream": is_streamed,
         "system": request.system.as_deref(),
-        "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
+        "tools": has_tools.then_some(tools),
         "tool_choice": has_tools.then_some(choice),
         "temperature": request.temperature,
         "top_p": settings.top_p,
@@ -68,6 +74,19 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_strea
         }
     }
     body
+}
+
+/// Returns the tool that takes the answer, because the API accepts schemas for the arguments of a tool that it rejects in
+/// `output_config`. A request with tools has no such tool, because one of them may have its name.
+///
+/// The model is not forced to call it, because the API rejects that together with thinking.
+fn answer_tool(request: &Request) -> Option<Value> {
+    let is_alone = request.tools.is_empty() && request.tool_choice == ToolChoice::Auto;
+    let schema = request.answer_schema.as_deref().filter(|_| is_alone)?;
+    let is_object = schema["type"] == "object";
+    let is_choice = ["anyOf", "oneOf", "allOf"].iter().any(|key| schema.get(*key).is_some());
+    let is_tool = is_object && !is_choice && anthropic_answer(schema).is_none();
+    is_tool.then(|| json!({"name": ANSWER, "description": ANSWER_DESCRIPTION, "input_schema": schema}))
 }
 
 /// Returns the mark at the end of a prefix to cache. Marked are tools and system text; all messages; and the messages
@@ -160,6 +179,8 @@ fn tool_use_id(id: &str) -> String {
 /// Reads events.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
+    /// Whether the answer may come as arguments of a tool. Text beside it is commentary then.
+    has_answer_tool: bool,
     block: Block,
     /// How many calls have begun. Some gateways begin the message again when its first try breaks off, with the same
     /// indexes.
@@ -186,6 +207,10 @@ enum Block {
     ProgramCall {
         index: usize,
         arguments: String,
+    },
+    Answer {
+        /// The answer that came with the start of the block, until a piece of it arrives.
+        whole: Option<Value>,
     },
     Text {
         begin: usize,
@@ -256,9 +281,17 @@ fn reason(stop: &Value) -> Option<EndReason> {
 }
 
 impl Decoder {
+    pub(super) fn new(request: &Request) -> Self {
+        Self { has_answer_tool: answer_tool(request).is_some(), ..Self::default() }
+    }
+
     fn start(&mut self, block: &Value, out: &mut Deltas) {
         let text = |field: &str| block[field].as_str().unwrap_or_default();
         match text("type") {
+            "tool_use" if self.has_answer_tool && text("name") == ANSWER => {
+                out.push(Delta::TextStart { phase: Some(TextPhase::FinalAnswer) });
+                self.block = Block::Answer { whole: Some(block["input"].clone()) };
+            }
             "tool_use" if block["caller"]["type"].as_str().is_some_and(|caller| caller != "direct") => {
                 out.call_start(self.calls, &block["id"], &block["name"]);
                 let input =
@@ -281,6 +314,9 @@ impl Decoder {
             }
             "redacted_thinking" => out.reasoning("", Some(block.clone())),
             _ => {
+                if self.has_answer_tool {
+                    out.push(Delta::TextStart { phase: Some(TextPhase::Commentary) });
+                }
                 self.block = Block::Text { begin: out.position() };
                 out.text(text("text"));
             }
@@ -296,6 +332,10 @@ impl Decoder {
                 out.call_arguments(*index, piece("partial_json"));
             }
             ("input_json_delta", Block::ProgramCall { arguments, .. }) => arguments.push_str(piece("partial_json")),
+            ("input_json_delta", Block::Answer { whole }) if !piece("partial_json").is_empty() => {
+                *whole = None;
+                out.text_at(out.position(), piece("partial_json"));
+            }
             ("thinking_delta", Block::Thinking { text, .. }) => {
                 text.push_str(piece("thinking"));
                 out.reasoning(piece("thinking"), None);
@@ -315,6 +355,9 @@ impl Decoder {
                 out.call_end(index, None);
             }
             Block::ProgramCall { index, arguments } => out.call_of_program(index, arguments),
+            Block::Answer { whole } => {
+                whole.into_iter().for_each(|answer| out.text_at(out.position(), &answer.to_string()));
+            }
             Block::Thinking { text, signature } => {
                 let block = json!({"type": "thinking", "thinking": text, "signature": signature});
                 out.reasoning("", Some(block));
