@@ -510,7 +510,6 @@ fn a_conversation_goes_on_with_the_settings_of_now() {
 fn tab_completes_commands_notes_and_tags() {
     let place = Place::new(NOTES);
     let model = ModelServer::with([Reply::text("Yes.")]);
-    assert!(place.command(&["ask", "roses"]).output().unwrap().status.success(), "an index is made");
     let mut terminal = chat(&place, &model, &[]);
     terminal.until("\x1b[?2004h");
     for (typed, completed) in [("what of @ros\t", "[[Garden/Roses.md]]"), (" and #gar\t", "#garden")] {
