@@ -28,7 +28,8 @@ const ALSO_ACTIONS: [&str; 5] = ["read_note", "write_note", "rename_note", "dele
 
 const RULES: &str = "\
 You write plans for changes in a person's folder of Markdown notes. Answer with one plan as JSON and nothing else: no \
-code fence, no comment. You cannot call tools; the plan's steps do, after the person has seen what they would change.
+code fence, no comment. You cannot call the tools below; the plan's steps do, after the person has seen what they \
+would change.
 
 - Take the fewest steps that do what is asked, and nothing beyond it.
 - A step uses what another one returned: $steps.ID.PATH, $vars.NAME for captureAs, and ${…} within texts. `foreach` \

@@ -551,7 +551,7 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
         Err(error) => return Ok(denied(&error.to_string())),
     };
     if let (Some(items), QuestionSubject::Sharing { .. }) = (&panel.items, &question.about) {
-        let (withheld, _) = withheld(&format!("{} {}", panel.title, panel.leaves), items);
+        let (withheld, _) = withheld(&format!("{} {}", panel.title, panel.leaves), items, &mut vault_search::ask);
         return Ok(Decision::Share { withheld });
     }
     let head = format!("{}\n{}\n", panel.what_undo_does, panel.leaves);

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use vault_search::{CliResult, Failure, ask, can_ask, confirm, note, padded, sanitize_line};
+use vault_search::tools::ReadLine;
+use vault_search::{CliResult, Failure, can_ask, confirm, note, padded, sanitize_line};
 use vault_tools::{Error, ErrorKind};
 
 use super::models::{ModelRecord, models_here, models_of};
@@ -58,11 +59,11 @@ pub(super) fn local_models_hint(settings: &Settings) -> String {
     if named.is_empty() { String::new() } else { format!("; here you can use {}", named.join(", ")) }
 }
 
-/// Lets a person at the terminal choose a model, and saves the choice if they confirm it.
+/// Lets a person at the terminal choose a model, and saves the choice if they confirm it. `read_line` reads the number.
 ///
 /// # Errors
 /// No terminal, or nothing to choose from; settings that cannot be written.
-pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
+pub(super) fn choose(mut settings: Settings, read_line: &mut ReadLine<'_>) -> CliResult<Settings> {
     let (provider, model) = match chosen_provider(&settings)? {
         _ if !can_ask() => return Err(nothing_chosen(&settings)),
         // Use the text of the setting, because the name of an address is shorter than the address.
@@ -73,12 +74,12 @@ pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
                 return Err(nothing_chosen(&settings));
             }
             note("no model is configured yet. You can use:");
-            picked(all).ok_or_else(none_chosen)?
+            picked(all, read_line).ok_or_else(none_chosen)?
         }
     };
     let model = match model {
         Some(model) => model,
-        None => model_of(&provider, &settings)?.ok_or_else(none_chosen)?,
+        None => model_of(&provider, &settings, read_line)?.ok_or_else(none_chosen)?,
     };
     if confirm("Save it as your default?") {
         settings::choose_model(&provider, Some(&model))?;
@@ -92,7 +93,7 @@ pub(super) fn choose(mut settings: Settings) -> CliResult<Settings> {
 ///
 /// # Errors
 /// There is nothing to choose from; a provider that does not list its models.
-pub(super) fn choose_other(mut settings: Settings) -> CliResult<Option<Settings>> {
+pub(super) fn choose_other(mut settings: Settings, read_line: &mut ReadLine<'_>) -> CliResult<Option<Settings>> {
     let current = chosen_provider(&settings)?.filter(|choice| !choice.is_file());
     let mut all: Vec<ModelChoice> = Vec::new();
     if let Some(choice) = current {
@@ -115,10 +116,10 @@ pub(super) fn choose_other(mut settings: Settings) -> CliResult<Option<Settings>
     if all.is_empty() {
         return Err(nothing_chosen(&settings));
     }
-    let Some((provider, model)) = picked(all) else { return Ok(None) };
+    let Some((provider, model)) = picked(all, read_line) else { return Ok(None) };
     let model = match model {
         Some(model) => Some(model),
-        None => model_of(&provider, &settings)?,
+        None => model_of(&provider, &settings, read_line)?,
     };
     Ok(model.map(|model| {
         settings.set_model(Some(provider), model);
@@ -127,21 +128,21 @@ pub(super) fn choose_other(mut settings: Settings) -> CliResult<Option<Settings>
 }
 
 /// Lets a person choose a line; it names a provider, and may name a model.
-fn picked(mut all: Vec<ModelChoice>) -> Option<(String, Option<String>)> {
+fn picked(mut all: Vec<ModelChoice>, read_line: &mut ReadLine<'_>) -> Option<(String, Option<String>)> {
     let name = |one: &ModelChoice| one.model.clone().unwrap_or_else(|| one.provider.clone());
-    let at = number_of(&all.iter().map(|one| (name(one), one.about.clone())).collect::<Vec<_>>())?;
+    let at = number_of(&all.iter().map(|one| (name(one), one.about.clone())).collect::<Vec<_>>(), read_line)?;
     let ModelChoice { provider, model, .. } = all.swap_remove(at);
     Some((provider, model))
 }
 
 /// Lets a person choose a model of the provider.
-fn model_of(provider: &str, settings: &Settings) -> CliResult<Option<String>> {
+fn model_of(provider: &str, settings: &Settings, read_line: &mut ReadLine<'_>) -> CliResult<Option<String>> {
     let choice = ProviderChoice::parse(provider).map_err(Failure::Error)?;
     let mut models = models_of(choice, settings, HOSTED)?;
     models.truncate(LISTED);
     note(&format!("models of {provider}:"));
     let lines: Vec<(String, String)> = models.iter().map(|model| (model.model.clone(), String::new())).collect();
-    Ok(number_of(&lines).map(|at| models.swap_remove(at).model))
+    Ok(number_of(&lines, read_line).map(|at| models.swap_remove(at).model))
 }
 
 fn none_chosen() -> Failure {
@@ -161,13 +162,13 @@ fn nothing_chosen(settings: &Settings) -> Failure {
 }
 
 /// Lets a person choose a line by its number, and returns its index.
-fn number_of(lines: &[(String, String)]) -> Option<usize> {
+fn number_of(lines: &[(String, String)], read_line: &mut ReadLine<'_>) -> Option<usize> {
     let width = lines.iter().map(|(name, _)| vault_search::columns(name)).max().unwrap_or(0);
     let line = |(number, (name, about)): (usize, &(String, String))| {
         let line = format!("  {:2}  {}  {}", number + 1, padded(&sanitize_line(name), width), sanitize_line(about));
         line.trim_end().to_owned()
     };
     Screen::new().show(&lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n"));
-    let chosen = ask("Number (empty for none):").and_then(|typed| typed.parse::<usize>().ok());
+    let chosen = read_line("Number (empty for none):").and_then(|typed| typed.parse::<usize>().ok());
     chosen.and_then(|number| number.checked_sub(1)).filter(|at| *at < lines.len())
 }

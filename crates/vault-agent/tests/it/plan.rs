@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model_server::{ModelServer, Reply};
 use crate::stdio::{Place, at_terminal};
+use crate::wire_rules::{KEY, Rules, Wire};
 
 const NOTES: &str = "//- Inbox.md\n# Inbox\n- Fix the shed\n- Plant \"roses\"\n";
 
@@ -243,4 +244,21 @@ fn vectors_are_made_while_the_model_writes() {
     let output = command(&place, &model, &["--print", "--index", file.to_str().unwrap()]).output().unwrap();
     let left = index.status().unwrap().pending;
     assert!(output.status.success() && left < pending, "{left} of {pending}: {output:?}");
+}
+
+#[test]
+fn a_plan_over_anthropic_is_the_arguments_of_a_tool_with_its_schema() {
+    let rules = Rules { wire: Wire::Anthropic, target: "/v1/messages", has_key: true };
+    for reply in [Reply::call("answer", plan("Projects/${item.text}.md")), good()] {
+        let place = Place::new(NOTES);
+        let model = ModelServer::with_rules(rules, [reply]);
+        let mut command = command(&place, &model, &["--yes"]);
+        let base = model.address.trim_end_matches("/v1");
+        command.env("VAULT_AGENT_PROVIDER", "anthropic").env("VAULT_AGENT_BASE_URL", format!("{base}/v1"));
+        let output = command.env("ANTHROPIC_API_KEY", KEY).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(place.read("Projects/Fix the shed.md"), "From the inbox.\n");
+        let tools = model.requests()[0]["tools"].clone();
+        assert_eq!(tools[0]["input_schema"], vault_tools::plan::plan_schema(), "{tools}");
+    }
 }

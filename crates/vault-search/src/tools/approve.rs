@@ -26,6 +26,10 @@ pub enum PartChoice<T> {
     Nothing,
 }
 
+/// Asks a question and reads a line as the answer, or `None` at the end of input: [`ask`](crate::ask), or the line editor
+/// of a program that has one.
+pub type ReadLine<'r> = dyn FnMut(&str) -> Option<String> + 'r;
+
 /// The answer of a person to a question about a change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
@@ -215,8 +219,13 @@ pub fn ask_about(about: &TerminalQuestion<'_>) -> Result<Reply> {
 }
 
 /// Lets the user select the items to share. At first all are selected; at the end of input, none is. `items` has a line
-/// for each item, and `whole` returns all of it.
-pub fn tick(question: &str, items: &[String], whole: impl Fn(usize) -> String) -> Vec<bool> {
+/// for each item, and `whole` returns all of it. `read_line` reads the answers.
+pub fn tick(
+    question: &str,
+    items: &[String],
+    whole: impl Fn(usize) -> String,
+    read_line: &mut ReadLine<'_>,
+) -> Vec<bool> {
     let mut ticked = vec![true; items.len()];
     loop {
         for (number, item) in items.iter().enumerate() {
@@ -224,7 +233,7 @@ pub fn tick(question: &str, items: &[String], whole: impl Fn(usize) -> String) -
             show(&format!("  [{mark}] {} {}", number + 1, sanitize_line(item)));
         }
         let keys = "numbers to tick or untick, a all, n none, w NUMBER to see it whole, Enter to share";
-        let Some(answer) = ask(&format!("{question} [{keys}]")) else { return vec![false; items.len()] };
+        let Some(answer) = read_line(&format!("{question} [{keys}]")) else { return vec![false; items.len()] };
         match answer.to_lowercase().as_str() {
             "" | "y" | "yes" => return ticked,
             "a" | "all" => ticked.fill(true),

@@ -9,7 +9,7 @@ use vault_tools::{
     text_of,
 };
 
-use crate::{CliResult, Out, Outcome, WriteGuard, can_ask, note, program, sanitize, sanitize_line};
+use crate::{CliResult, Out, Outcome, WriteGuard, ask, can_ask, note, program, sanitize, sanitize_line};
 
 use super::approve::{
     ChangeEditor, PartChoice, Reply, TerminalPrompt, TerminalQuestion, ask_about, cancelled, nobody_to_ask,
@@ -195,7 +195,7 @@ impl ChangeEditor for CallEditor<'_> {
     }
 
     fn choose(&mut self, whole: &PreparedChange) -> Result<PartChoice<PreparedChange>> {
-        Ok(match choose_hunks(whole.separable_files()) {
+        Ok(match choose_hunks(whole.separable_files(), &mut ask) {
             PartChoice::Part(files) => Some(whole.without(&files))
                 .filter(|rest| rest.call().is_some_and(|call| !call.only_reads()))
                 .map_or(PartChoice::Nothing, PartChoice::Part),
@@ -297,7 +297,7 @@ impl CallEditor<'_> {
 /// Keeps the items that the user selects.
 fn keep_ticked(question: &str, items: &mut Vec<Value>, name: impl Fn(&Value) -> String) {
     let names: Vec<String> = items.iter().map(name).collect();
-    let mut ticked = tick(question, &names, |at| format!("{:#}", items[at])).into_iter();
+    let mut ticked = tick(question, &names, |at| format!("{:#}", items[at]), &mut ask).into_iter();
     items.retain(|_| ticked.next() == Some(true));
 }
 

@@ -7,7 +7,7 @@ use vault_tools::{EditedFile, Preview, Result};
 
 use crate::{Paint, ask, note, sanitize_line};
 
-use super::approve::{PartChoice, page, show};
+use super::approve::{PartChoice, ReadLine, page, show};
 use super::preview_text::{cut, file_line, texts_of_diff};
 
 const KEYS: &str = "y keep it, n leave it out, a keep the rest of this file or step, d leave out the rest of it, \
@@ -22,14 +22,14 @@ struct Part {
     group: usize,
 }
 
-/// Asks about each hunk of the files.
-pub fn choose_hunks(mut files: Vec<EditedFile>) -> PartChoice<Vec<EditedFile>> {
+/// Asks about each hunk of the files, and reads the answers with `read_line`.
+pub fn choose_hunks(mut files: Vec<EditedFile>, read_line: &mut ReadLine<'_>) -> PartChoice<Vec<EditedFile>> {
     let parts = parts_of_files(&files, 0);
     if parts.len() < 2 {
         note("this change belongs together, so it is made as a whole or not at all");
         return PartChoice::Whole;
     }
-    let Some(kept) = choose(&parts) else { return PartChoice::Nothing };
+    let Some(kept) = choose(&parts, read_line) else { return PartChoice::Nothing };
     leave_out(&mut files, &kept);
     PartChoice::Part(files)
 }
@@ -46,7 +46,7 @@ pub(super) fn choose_of_plan(
         note("this plan belongs together, so it runs as a whole or not at all");
         return Ok(PartChoice::Whole);
     }
-    let Some(kept) = choose(&parts) else { return Ok(PartChoice::Nothing) };
+    let Some(kept) = choose(&parts, &mut ask) else { return Ok(PartChoice::Nothing) };
     let (kept_calls, kept_hunks) = kept.split_at(calls.len());
     leave_out(&mut files, kept_hunks);
     files.retain(|file| file.left_out().is_some());
@@ -63,7 +63,7 @@ pub(super) fn choose_of_plan(
         let mut changed: Vec<EditedFile> = now.into_iter().filter(is_other).collect();
         if !changed.is_empty() {
             note("without these calls, some files change differently:");
-            let Some(kept) = choose(&parts_of_files(&changed, 0)) else { return Ok(PartChoice::Nothing) };
+            let Some(kept) = choose(&parts_of_files(&changed, 0), &mut ask) else { return Ok(PartChoice::Nothing) };
             leave_out(&mut changed, &kept);
             files.extend(changed);
         }
@@ -126,7 +126,7 @@ fn leave_out(files: &mut [EditedFile], kept: &[bool]) {
 }
 
 /// Asks about each part, and returns whether it is kept. `None` at the end of input.
-fn choose(parts: &[Part]) -> Option<Vec<bool>> {
+fn choose(parts: &[Part], read_line: &mut ReadLine<'_>) -> Option<Vec<bool>> {
     let mut kept: Vec<bool> = Vec::new();
     while let Some(part) = parts.get(kept.len()) {
         let at = kept.len();
@@ -136,7 +136,8 @@ fn choose(parts: &[Part]) -> Option<Vec<bool>> {
         show(&format!("\n{}", paint.diff(&cut(&short, &whole).0)));
         let rest = parts.len() - at;
         let same = parts[at..].iter().take_while(|other| other.group == part.group).count();
-        let answer = ask(&format!("{} of {}: keep it? [y, n, a, d, k, q, /TEXT, w, ? for help]", at + 1, parts.len()))?;
+        let question = format!("{} of {}: keep it? [y, n, a, d, k, q, /TEXT, w, ? for help]", at + 1, parts.len());
+        let answer = read_line(&question)?;
         let (count, is_kept) = match answer.as_str() {
             "y" | "yes" => (1, true),
             "n" | "no" => (1, false),

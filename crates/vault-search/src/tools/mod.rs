@@ -46,7 +46,9 @@ use vault_tools::{Error, ErrorKind};
 
 use crate::{CliResult, Failure, Out, Outcome};
 
-pub use approve::{PartChoice, Reply, TerminalPrompt, TerminalQuestion, ask_about, declined, edited, page, show, tick};
+pub use approve::{
+    PartChoice, ReadLine, Reply, TerminalPrompt, TerminalQuestion, ask_about, declined, edited, page, show, tick,
+};
 use args::{Command, JournalCommand, ToolsArgs};
 pub use args::{LogArgs, RedoArgs, UndoArgs, toolset_values};
 pub use choose::choose_hunks;

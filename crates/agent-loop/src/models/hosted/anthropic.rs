@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::error::Result;
-use crate::message::{Image, Message, Part, Status, ToolResult, Usage};
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Image, Message, Part, Status, TextPhase, ToolResult, Usage};
 use crate::model::{Delta, EndReason, Parallel, PromptCache, ReasoningEffort, Request, ToolChoice};
 use crate::schema::{WireNames, anthropic_answer};
 use crate::tool::ToolSpec;
@@ -17,17 +17,23 @@ use super::{Decode, failure};
 const MAX_TOKENS: u32 = 8_192;
 /// The limit includes thinking tokens. All models that choose the amount themselves accept this many more.
 const ADAPTIVE_TOKENS: u32 = 24_576;
+/// The tool whose arguments are the answer, if `output_config` cannot express its schema.
+const ANSWER: &str = "answer";
+const ANSWER_DESCRIPTION: &str = "Gives the answer. Its arguments are the JSON that you are asked to answer with.";
 
 pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
     let tool = |tool: &ToolSpec| json!({"name": names.wire(&tool.name), "description": tool.description, "input_schema": tool.parameters});
-    let has_tools = !request.tools.is_empty();
+    let answer_tool = answer_tool(request);
+    let takes_one = request.parallel == Parallel::One || answer_tool.is_some();
+    let tools: Vec<Value> = request.tools.iter().map(tool).chain(answer_tool).collect();
+    let has_tools = !tools.is_empty();
     let mut choice = match &request.tool_choice {
         ToolChoice::Auto => json!({"type": "auto"}),
         ToolChoice::None => json!({"type": "none"}),
         ToolChoice::Required => json!({"type": "any"}),
         ToolChoice::Tool(name) => json!({"type": "tool", "name": names.wire(name)}),
     };
-    if request.parallel == Parallel::One && request.tool_choice != ToolChoice::None {
+    if takes_one && request.tool_choice != ToolChoice::None {
         choice["disable_parallel_tool_use"] = json!(true);
     }
     let settings = &request.settings;
@@ -51,7 +57,7 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_strea
         "max_tokens": request.max_output_tokens.unwrap_or(MAX_TOKENS.saturating_add(room)),
         "stream": is_streamed,
         "system": request.system.as_deref(),
-        "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
+        "tools": has_tools.then_some(tools),
         "tool_choice": has_tools.then_some(choice),
         "temperature": request.temperature,
         "top_p": settings.top_p,
@@ -68,6 +74,19 @@ pub(super) fn fields(model: &str, request: &Request, names: &WireNames, is_strea
         }
     }
     body
+}
+
+/// Returns the tool that takes the answer, because the API accepts schemas for the arguments of a tool that it rejects in
+/// `output_config`. A request with tools has no such tool, because one of them may have its name.
+///
+/// The model is not forced to call it, because the API rejects that together with thinking.
+fn answer_tool(request: &Request) -> Option<Value> {
+    let is_alone = request.tools.is_empty() && request.tool_choice == ToolChoice::Auto;
+    let schema = request.answer_schema.as_deref().filter(|_| is_alone)?;
+    let is_object = schema["type"] == "object";
+    let is_choice = ["anyOf", "oneOf", "allOf"].iter().any(|key| schema.get(*key).is_some());
+    let is_tool = is_object && !is_choice && anthropic_answer(schema).is_none();
+    is_tool.then(|| json!({"name": ANSWER, "description": ANSWER_DESCRIPTION, "input_schema": schema}))
 }
 
 /// Returns the mark at the end of a prefix to cache. Marked are tools and system text; all messages; and the messages
@@ -160,6 +179,8 @@ fn tool_use_id(id: &str) -> String {
 /// Reads events.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
+    /// Whether the answer may come as arguments of a tool. Text beside it is commentary then.
+    has_answer_tool: bool,
     block: Block,
     /// How many calls have begun. Some gateways begin the message again when its first try breaks off, with the same
     /// indexes.
@@ -182,6 +203,15 @@ enum Block {
         /// Arguments that came with the start of the block, until a piece of them arrives.
         input: Option<Value>,
     },
+    /// A call by a program, with its arguments so far.
+    ProgramCall {
+        index: usize,
+        arguments: String,
+    },
+    Answer {
+        /// The answer that came with the start of the block, until a piece of it arrives.
+        whole: Option<Value>,
+    },
     Text {
         begin: usize,
     },
@@ -196,6 +226,7 @@ impl Decode for Decoder {
             "content_block_delta" => self.delta(&event["delta"], out),
             "content_block_stop" => self.stop(&event["content_block"], out),
             "message_delta" => {
+                refuse_pause(&event["delta"])?;
                 self.count(&event["usage"]);
                 self.reason = reason(&event["delta"]["stop_reason"]).or(self.reason);
                 out.push(Delta::Usage(self.usage));
@@ -217,6 +248,7 @@ impl Decode for Decoder {
         if body["type"] == "error" {
             return Err(failure::in_stream(body));
         }
+        refuse_pause(body)?;
         let blocks = body["content"].as_array().ok_or_else(failure::no_reply)?;
         for block in blocks {
             self.start(block, out);
@@ -229,19 +261,45 @@ impl Decode for Decoder {
     }
 }
 
+/// Refuses a turn that the provider paused, to be continued by another request. Only its own tools pause a turn, and
+/// those are never requested, except by an extra body.
+fn refuse_pause(end: &Value) -> Result<()> {
+    if end["stop_reason"] != "pause_turn" {
+        return Ok(());
+    }
+    let error =
+        Error::new(ErrorKind::BadResponse, "the provider paused the turn (pause_turn), which cannot be continued");
+    Err(error.with_remedy("limit the uses of the tools that the provider runs (max_uses), or do not request them"))
+}
+
 fn reason(stop: &Value) -> Option<EndReason> {
     Some(match stop.as_str()? {
-        // A paused turn hit the limit of the provider's own tools.
-        "max_tokens" | "model_context_window_exceeded" | "pause_turn" => EndReason::Length,
+        "max_tokens" | "model_context_window_exceeded" => EndReason::Length,
         "refusal" => EndReason::Refused,
         _ => EndReason::Complete,
     })
 }
 
 impl Decoder {
+    pub(super) fn new(request: &Request) -> Self {
+        Self { has_answer_tool: answer_tool(request).is_some(), ..Self::default() }
+    }
+
     fn start(&mut self, block: &Value, out: &mut Deltas) {
         let text = |field: &str| block[field].as_str().unwrap_or_default();
         match text("type") {
+            "tool_use" if self.has_answer_tool && text("name") == ANSWER => {
+                out.push(Delta::TextStart { phase: Some(TextPhase::FinalAnswer) });
+                self.block = Block::Answer { whole: Some(block["input"].clone()) };
+            }
+            "tool_use" if block["caller"]["type"].as_str().is_some_and(|caller| caller != "direct") => {
+                out.call_start(self.calls, &block["id"], &block["name"]);
+                let input =
+                    Some(&block["input"]).filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+                let arguments = input.map(Value::to_string).unwrap_or_default();
+                self.block = Block::ProgramCall { index: self.calls, arguments };
+                self.calls += 1;
+            }
             "tool_use" => {
                 // Some servers send all arguments here, and no pieces.
                 let input = Some(&block["input"]).filter(|input| !input.is_null() && **input != json!({}));
@@ -256,6 +314,9 @@ impl Decoder {
             }
             "redacted_thinking" => out.reasoning("", Some(block.clone())),
             _ => {
+                if self.has_answer_tool {
+                    out.push(Delta::TextStart { phase: Some(TextPhase::Commentary) });
+                }
                 self.block = Block::Text { begin: out.position() };
                 out.text(text("text"));
             }
@@ -269,6 +330,11 @@ impl Decoder {
             ("input_json_delta", Block::Call { index, input }) if !piece("partial_json").is_empty() => {
                 *input = None;
                 out.call_arguments(*index, piece("partial_json"));
+            }
+            ("input_json_delta", Block::ProgramCall { arguments, .. }) => arguments.push_str(piece("partial_json")),
+            ("input_json_delta", Block::Answer { whole }) if !piece("partial_json").is_empty() => {
+                *whole = None;
+                out.text_at(out.position(), piece("partial_json"));
             }
             ("thinking_delta", Block::Thinking { text, .. }) => {
                 text.push_str(piece("thinking"));
@@ -287,6 +353,10 @@ impl Decoder {
             Block::Call { index, input } => {
                 input.into_iter().for_each(|input| out.call_arguments(index, &input.to_string()));
                 out.call_end(index, None);
+            }
+            Block::ProgramCall { index, arguments } => out.call_of_program(index, arguments),
+            Block::Answer { whole } => {
+                whole.into_iter().for_each(|answer| out.text_at(out.position(), &answer.to_string()));
             }
             Block::Thinking { text, signature } => {
                 let block = json!({"type": "thinking", "thinking": text, "signature": signature});

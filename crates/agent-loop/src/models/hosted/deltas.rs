@@ -12,6 +12,11 @@ use crate::tool::ToolSpec;
 
 use super::{Provider, TextDeltas, Wire};
 
+/// The fault of a call by a program that the provider runs. Such programs run only if an extra body requests them, and
+/// they would need the result in a form of their own.
+const OF_PROGRAM: &str = "A program made this call, and its result cannot be returned to the program, so it did not run. \
+Call the tool directly.";
+
 /// The output of a decoder.
 pub(super) struct Deltas {
     /// Deltas that were not returned yet.
@@ -103,6 +108,12 @@ impl Deltas {
     pub(super) fn call_end(&mut self, index: usize, opaque: Option<Value>) {
         self.release(index);
         self.ready.push_back(Delta::CallEnd { index, opaque });
+    }
+
+    /// Ends a call that a program at the provider made, with the fault that says so.
+    pub(super) fn call_of_program(&mut self, index: usize, arguments: String) {
+        self.held.remove(&index);
+        self.ready.push_back(Delta::CallFault { index, fault: OF_PROGRAM.into(), raw: arguments });
     }
 
     /// Adds any other delta.

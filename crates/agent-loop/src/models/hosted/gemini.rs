@@ -225,7 +225,9 @@ impl Decoder {
     fn part(&mut self, part: &Value, out: &mut Deltas) {
         let call = &part["functionCall"];
         let text = part["text"].as_str().unwrap_or_default();
-        if call["willContinue"] == true || self.in_parts && call["name"].is_null() && call.is_object() {
+        let is_partial =
+            call["willContinue"] == true || call["partialArgs"].as_array().is_some_and(|parts| !parts.is_empty());
+        if is_partial || self.in_parts && call["name"].is_null() && call.is_object() {
             self.in_parts = true;
             if call["name"].is_string() {
                 out.push(Delta::CallFault { index: self.calls, fault: IN_PARTS.into(), raw: String::new() });

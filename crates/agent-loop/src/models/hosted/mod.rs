@@ -206,11 +206,11 @@ impl<T: Transport> HostedModel<T> {
         Ok(HttpRequest { url: format!("{base_url}/{path}{query}"), headers, body: body.into_bytes() })
     }
 
-    fn decoder(&self) -> Box<dyn Decode> {
+    fn decoder(&self, request: &Request) -> Box<dyn Decode> {
         match self.provider.wire {
             Wire::OpenAiChat | Wire::Chat => Box::new(chat::Decoder::new(&self.provider.name)),
             Wire::OpenAiResponses => Box::new(openai_responses::Decoder::default()),
-            Wire::Anthropic => Box::new(anthropic::Decoder::default()),
+            Wire::Anthropic => Box::new(anthropic::Decoder::new(request)),
             Wire::Gemini => Box::new(gemini::Decoder::default()),
             Wire::Ollama => Box::new(ollama::Decoder::new(&self.provider.name)),
         }
@@ -247,7 +247,7 @@ impl<T: Transport> HostedModel<T> {
             _ => BodyFormat::Unknown,
         };
         let deltas = Deltas::new(&request, names, &self.provider);
-        let reading = BodyStream::new(reply.body, form, self.decoder(), deltas);
+        let reading = BodyStream::new(reply.body, form, self.decoder(&request), deltas);
         Ok(Box::pin(reading.deltas().map(|delta| delta.map_err(|error| self.redact(error)))))
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Image, Message, Part, TextPhase, Usage};
 use crate::model::{Delta, EndReason, Parallel, PromptCache, Request, ToolChoice};
 use crate::schema::{WireNames, strict, strict_answer};
@@ -164,7 +164,8 @@ impl Decode for Decoder {
         }
         match body["status"].as_str().unwrap_or_default() {
             "failed" => return Err(failure::in_stream(body)),
-            "queued" | "in_progress" | "cancelled" => return Err(failure::no_reply()),
+            "queued" | "in_progress" => return Err(in_background()),
+            "cancelled" => return Err(Error::new(ErrorKind::BadResponse, "the response was cancelled")),
             // Some servers use other names for a complete response.
             _ if body["output"].is_array() => {}
             _ => return Err(failure::no_reply()),
@@ -218,6 +219,10 @@ impl Decoder {
             "function_call" => {
                 // Some servers send no item before this one, or no pieces of its arguments.
                 let index = self.start(position, item, out);
+                if item["caller"]["type"] == "program" {
+                    let arguments = item["arguments"].as_str().unwrap_or_default();
+                    return out.call_of_program(index, arguments.into());
+                }
                 if !self.calls[index].has_arguments {
                     out.call_arguments(index, item["arguments"].as_str().unwrap_or_default());
                 }
@@ -269,6 +274,13 @@ impl Decoder {
             None => EndReason::Complete,
         }));
     }
+}
+
+/// Returns the error for a response that is not complete when the body ends, because it is created in the background. It
+/// would have to be fetched later; only an extra body requests that.
+fn in_background() -> Error {
+    let error = Error::new(ErrorKind::BadResponse, "the response is created in the background and was not waited for");
+    error.with_remedy("do not set background in the extra body")
 }
 
 /// Returns the text of a reasoning item: its summary, and the full text if a server sends it.

@@ -22,6 +22,8 @@ mod server;
 mod recorded;
 mod settings;
 mod table;
+mod answer_tool;
+mod unrequested;
 pub mod cumulative_text;
 mod whole;
 mod wires;

@@ -30,18 +30,6 @@ async fn calls_of_chat_in_odd_places() {
     let nameless = json!({"tool_calls": [{"index": 1, "id": "c2", "function": {"name": "", "arguments": "{}"}}]});
     let trailing = chat(&[call(0, "c1", "now", "{}"), delta(nameless), finish("tool_calls")]);
     assert_eq!(shown(Wire::Chat, Answer::events(trailing, 9)).await, "now {}|Complete");
-    // The field of before 2023, whole and in pieces.
-    let old = |name: Value, arguments: &str| delta(json!({"function_call": {"name": name, "arguments": arguments}}));
-    let pieces =
-        chat(&[old(json!("now"), ""), old(Value::Null, "{\"a\":"), old(Value::Null, "1}"), finish("function_call")]);
-    assert_eq!(shown(Wire::Chat, Answer::events(pieces, 9)).await, "now {\"a\":1}|Complete");
-    let message = json!({"content": null, "function_call": {"name": "now", "arguments": "{}"}});
-    let whole = json!({"choices": [{"index": 0, "message": message, "finish_reason": "function_call"}]});
-    assert_eq!(shown(Wire::Chat, Answer::json(200, &whole)).await, "now {}|Complete");
-    // An empty call in that field is none.
-    let message = json!({"content": "4", "function_call": {"name": "", "arguments": ""}, "tool_calls": null});
-    let whole = json!({"choices": [{"index": 0, "message": message, "finish_reason": ""}]});
-    assert_eq!(shown(Wire::Chat, Answer::json(200, &whole)).await, "4|Complete");
     // Text and call as two choices without an index.
     let call = json!({"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}});
     let choice = |message: Value| json!({"message": message, "finish_reason": "tool_calls"});

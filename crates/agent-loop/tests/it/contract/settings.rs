@@ -37,7 +37,7 @@ async fn body_of(wire: Wire, request: Request, change: impl FnOnce(&mut Provider
 }
 
 /// The fields at these pointers; null where there is none.
-fn at(body: &Value, pointers: &[&str]) -> Value {
+pub fn at(body: &Value, pointers: &[&str]) -> Value {
     pointers.iter().map(|pointer| body.pointer(pointer).cloned().unwrap_or_default()).collect()
 }
 

@@ -294,7 +294,7 @@ impl ChatLoop {
                 let model = self.conversation.model();
                 let line = format!("{} {}. Others:", sanitize_line(&model.name), place(&model.destination));
                 self.screen.show(&line);
-                match choose_other(self.settings.clone())? {
+                match choose_other(self.settings.clone(), &mut |question| ask(question, &self.screen))? {
                     Some(settings) => self.change_model(settings)?,
                     None => self.screen.quiet("it stays as it is"),
                 }
@@ -413,7 +413,7 @@ impl ChatLoop {
         };
         let lines: Vec<String> = all.iter().enumerate().map(line).collect();
         self.screen.show(&lines.join("\n"));
-        let number: usize = ask("  its number (Enter: none) ", &self.screen)?.parse().ok()?;
+        let number: usize = ask("  its number (Enter: none)", &self.screen)?.parse().ok()?;
         number.checked_sub(1).filter(|at| *at < all.len()).map(|at| all.swap_remove(at))
     }
 

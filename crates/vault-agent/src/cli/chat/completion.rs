@@ -1,8 +1,10 @@
 //! Completion of `/commands`, `@notes` and `#tags` while you type.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use reedline::{Completer, CompletionResult, Span, Suggestion};
+use vault_index::{Index, SyncOptions};
 use vault_search::sanitize_line;
 
 use super::commands::COMMANDS;
@@ -11,6 +13,9 @@ use crate::workspace::Workspace;
 
 /// The maximum number of suggestions shown.
 const MOST: usize = 50;
+
+/// How long the key waits for another process that updates the index.
+const UPDATE: Duration = Duration::from_secs(2);
 
 /// Completes from the current content of the vaults.
 pub(super) struct NoteCompleter {
@@ -37,11 +42,13 @@ impl NoteCompleter {
         })
     }
 
-    /// Returns the tags in the index, without updating it first.
+    /// Returns the tags in the index. One without tags may be that of a new vault, so it is updated first.
     fn tags(&self) -> Vec<String> {
         let tags = |open: &crate::workspace::OpenVault| {
-            let index = vault_index::Index::open(open.vault.path(), open.index.clone()).ok()?;
-            index.tags().ok()
+            let index = Index::open(open.vault.path(), open.index.clone()).ok()?;
+            let tags = index.tags().ok().filter(|tags| !tags.is_empty());
+            let updated = || index.sync_with(&SyncOptions::new().without_vectors().wait(UPDATE)).ok();
+            tags.or_else(|| updated().and_then(|_| index.tags().ok()))
         };
         let counted = self.workspace.vaults().iter().filter_map(tags).flatten();
         let mut tags: Vec<String> = counted.map(|count| count.tag).collect();

@@ -92,12 +92,13 @@ impl Input {
 }
 
 /// Asks for a line in a panel, without history. Returns `None` on Ctrl-C and at the end of the input.
+///
+/// The editor reads arrow keys, which the terminal itself would show as `^[[A`.
 pub(super) fn ask(question: &str, screen: &Screen) -> Option<String> {
-    let line = match screen.is_live() {
-        true => read(&mut editor(screen), question),
-        false => plain(question),
-    };
-    match line {
+    if !screen.is_live() {
+        return vault_search::ask(question);
+    }
+    match read(&mut editor(screen), &format!("{question} ")) {
         Ok(Line::Text(text)) => Some(text.trim().to_owned()),
         _ => None,
     }

@@ -75,7 +75,7 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     let mut settings = Settings::load(flags)?;
     let is_file = model::chosen_provider(&settings)?.is_some_and(|choice| choice.is_file());
     if settings.model.is_none() && !is_file {
-        settings = choose(settings)?;
+        settings = choose(settings, &mut |question| input::ask(question, &Screen::new()))?;
     }
     let model = model::required(&settings)?;
     let runtime = super::runtime::runtime()?;

@@ -124,7 +124,7 @@ pub(super) fn decide(
                 Err(error) => screen.warn(&error.one_line()),
             },
             Key::Letter('n') => {
-                let Some(reason) = ask("  what instead? (Enter: no more to say) ", screen) else { continue };
+                let Some(reason) = ask("  what instead? (Enter: no more to say)", screen) else { continue };
                 screen.quiet("  no");
                 return Ok(PanelAnswer::Decided(declined(Some(reason).filter(|reason| !reason.is_empty()))));
             }
@@ -140,7 +140,7 @@ pub(super) fn decide(
                 Ok(None) => {}
                 Err(error) => screen.warn(&error.one_line()),
             },
-            Key::Letter('p') => match choose_hunks(files.clone()) {
+            Key::Letter('p') => match choose_hunks(files.clone(), &mut |question| ask(question, screen)) {
                 PartChoice::Part(kept) => {
                     panel = conversation.panel_with(question, panel.arguments, kept)?;
                     view = show(&panel, &place, screen);
@@ -180,7 +180,8 @@ fn always(conversation: &Conversation, panel: &Panel, screen: &mut Screen) -> Re
 /// Lets the person choose which items of a result are shared with the model.
 fn share(panel: &Panel, items: &[String], place: &str, screen: &mut Screen) -> Result<PanelAnswer> {
     show(panel, place, screen);
-    let (withheld, count) = withheld("Share the ticked ones?", items);
+    let read_line = &mut |question: &str| ask(question, screen);
+    let (withheld, count) = withheld("Share the ticked ones?", items, read_line);
     screen.quiet(&format!("  shared {} of {count}", count - withheld.len()));
     Ok(PanelAnswer::Decided(Decision::Share { withheld }))
 }
@@ -261,7 +262,7 @@ fn is_offered(labels: &[KeyLabel], letter: char) -> bool {
 fn typed_key(labels: &[KeyLabel], screen: &mut Screen) -> Key {
     let keys: Vec<String> = labels.iter().map(|(key, does)| format!("{key} {does}")).collect();
     loop {
-        let Some(line) = ask(&format!("[{}] ", keys.join(", ")), screen) else { return Key::End };
+        let Some(line) = ask(&format!("[{}]", keys.join(", ")), screen) else { return Key::End };
         let typed = line.trim().to_lowercase();
         // A sentence is not a key, so only `yes`, `no` and single letters count.
         let letter = match typed.as_str() {

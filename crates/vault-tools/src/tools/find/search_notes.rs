@@ -1,7 +1,5 @@
 //! Finds the notes that match a query best, by name, words and meaning: `search_notes`, `vault_search`.
 
-use std::collections::BTreeSet;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::{Hit, Query, matched_ranges};
@@ -81,17 +79,15 @@ pub(in crate::tools) fn search_notes(args: Args, context: &mut Context<'_, '_>) 
     let mut notices: Vec<String> = Vec::new();
     for (is_weak, query) in [(false, query.clone()), (true, query.min_score(0.0))] {
         if found.len() < top_k {
-            let (notes, new) = ranked(query, top_k, context)?;
-            notices.extend(new);
+            let (notes, lacks) = ranked(query, top_k, context)?;
+            // The second search reports what the index lacks by now.
+            notices = lacks;
             let notes = notes.into_iter().map(|(path, hit)| FoundNote::new(&path, hit, is_weak));
             let new: Vec<FoundNote> = notes.filter(|note| found.iter().all(|other| other.path != note.path)).collect();
             found.extend(new);
         }
     }
     found.truncate(top_k);
-    // Both searches report what they lack, so each notice is given only once.
-    let mut said = BTreeSet::new();
-    notices.retain(|notice| said.insert(notice.clone()));
     notices.into_iter().for_each(|notice| context.overlay.notice(notice));
     Ok(found)
 }
