@@ -35,7 +35,7 @@ use crate::path::VaultPath;
 use crate::private_file::private_folder;
 use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
-use crate::store::{PACE, REBUILDING_TO, REPAIR, Store};
+use crate::store::{PACE, REBUILDING_TO, REPAIR, ReadNotes, ReadPassages, ReadVectors, Store};
 
 pub use graph::{GraphData, GraphNode, VaultFile};
 #[cfg(feature = "watch")]
@@ -358,6 +358,7 @@ impl Index {
         *cached = None;
         let store = Store::open_read(&self.file)?;
         let (source, usable) = self.query_source(&store)?;
+        store.pin_for_search()?;
         let searcher = Searcher::new(store, source, usable)?;
         *cached = Some((version, searcher.clone()));
         Ok(searcher)

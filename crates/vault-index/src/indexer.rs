@@ -45,7 +45,7 @@ use crate::lock::{self, Lock, LockName};
 use crate::note::{ParseOptions, TitleSource};
 use crate::path::{FileId, VaultPath};
 use crate::report::{Progress, Report, Stage};
-use crate::store::{NoteFields, Store, StoredFile, StoredLink, StoredTexts};
+use crate::store::{NoteFields, ReadLinks, ReadNotes, ReadPassages, Store, StoredFile, StoredLink, StoredTexts};
 
 /// Up to this number of changed names, only links by these names are resolved again; above it, all links.
 const FEW_NAMES: usize = 2000;

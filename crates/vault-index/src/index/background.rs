@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::indexer::{EmbeddingSchedule, Indexer, SyncOptions};
 use crate::lock::{self, LockName, is_claimed};
 use crate::report::{BackgroundStatus, FailedText, Report};
-use crate::store::{BACKGROUND, PendingText, REBUILDING_TO, Store};
+use crate::store::{BACKGROUND, PendingText, REBUILDING_TO, ReadPassages, Store};
 
 /// After a process failed or was killed, no other one starts for this long.
 const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_hours(1);

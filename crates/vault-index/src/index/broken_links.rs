@@ -21,7 +21,7 @@ use crate::links::{Names, ranked, slug};
 use crate::note::LinkKind;
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{BrokenLink, Certainty, LinkRow, RepairProposal};
-use crate::store::Store;
+use crate::store::{ReadNotes, Store};
 use crate::terms::name_key;
 
 /// The most proposals for one link.

@@ -12,7 +12,7 @@ use crate::index::mutex::lock;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::path::is_within;
 use crate::report::CheckReport;
-use crate::store::{REPAIR, Store};
+use crate::store::{REPAIR, ReadNotes, ReadPassages, Store};
 
 impl Index {
     /// Checks the file itself, and compares its whole content with an index that is built now, in a temporary file,

@@ -6,7 +6,7 @@ use crate::dirs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{INDEX_FILE, Index};
 use crate::report::{FolderState, ListedIndex};
-use crate::store::{Store, index_bytes};
+use crate::store::{ReadNotes, Store, index_bytes};
 
 impl Index {
     /// All indexes in the user's cache folder, ordered by vault; those that do not name their vault come last. Reads a

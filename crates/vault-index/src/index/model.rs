@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::index::mutex::lock;
 use crate::search::EmbedderSource;
-use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store};
+use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, ReadVectors, Store};
 
 /// Models that stay loaded: the index's own, and the one of a rebuild.
 const KEPT: usize = 2;

@@ -10,7 +10,9 @@ use crate::index::model::RecordedModel;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::lock::{LockName, lock};
 use crate::report::{Report, counted_as};
-use crate::store::{FORMAT, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store, free_damaged_name, logs_of};
+use crate::store::{
+    FORMAT, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, ReadVectors, Store, free_damaged_name, logs_of,
+};
 
 /// How long to wait for another process that rebuilds an index of another format, which copies vectors.
 const RENEWAL: Duration = Duration::from_secs(60);

@@ -26,7 +26,7 @@ use crate::note::{Note, ParseOptions, Prose, parse};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkSuggestion, SuggestionParts, SuggestionReason};
 use crate::search::{Hit, Mode, Query, Searcher, find_note};
-use crate::store::Store;
+use crate::store::{ReadNotes, ReadPassages, ReadVectors, Store};
 use crate::terms::{TermMatch, Terms, is_stop_word, stem};
 
 /// The least scores. Few of the links that `missing_links` removed from two vaults score less, and most other
@@ -174,9 +174,7 @@ impl Index {
             for (passage, slot) in store.passage_texts(source)?.into_iter().zip(slots) {
                 if let Some(slot) = slot {
                     places.push((passage.line, passage.end_line));
-                    queries.push(
-                        Query::from_vector(vectors.get(slot)?).mode(Mode::Semantic).limit(NEAREST).min_score(0.0),
-                    );
+                    queries.push(Query::from_vector(vectors(slot)?).mode(Mode::Semantic).limit(NEAREST).min_score(0.0));
                 }
             }
             Ok((places, queries))

@@ -11,7 +11,7 @@ use crate::indexer::pace::Pace;
 use crate::indexer::prepare::text_to_embed;
 use crate::lock::{self, LockName};
 use crate::report::{Progress, Report, Stage};
-use crate::store::{EmbeddingKey, PACE, PendingText, REBUILDING_TO, key_of, least_size};
+use crate::store::{EmbeddingKey, PACE, PendingText, REBUILDING_TO, ReadPassages, key_of, least_size};
 
 /// The aim for the duration of a round of embedding. Between rounds, the time limit and stop requests are checked. A
 /// round has as many texts as take about this long, but at least the batch size of the model.

@@ -11,10 +11,10 @@ use crate::search::hit::{Hit, Hits, NearMiss, ScoreParts};
 use crate::search::query::Mode;
 use crate::search::rank::fuse::{ScoredPassage, Weights};
 use crate::search::snapshot::Snapshot;
-use crate::store::Store;
+use crate::store::ReadStore;
 
 /// Creates the hit of a passage, with its text and the parts of its score.
-pub(super) fn hit(store: &Store, scored: &ScoredPassage, terms: Vec<String>, weights: Weights) -> Result<Hit> {
+pub(super) fn hit(store: &dyn ReadStore, scored: &ScoredPassage, terms: Vec<String>, weights: Weights) -> Result<Hit> {
     let missing =
         || Error::new(ErrorKind::Damaged, "a passage has no text").with_remedy("run `vault-index check --repair`");
     let text = store.passage_text(scored.passage)?.ok_or_else(missing)?;
@@ -58,7 +58,7 @@ pub(super) fn hit(store: &Store, scored: &ScoredPassage, terms: Vec<String>, wei
 }
 
 /// The headings above a line of a note, if one of them is below the line `first`.
-fn headings_at(store: &Store, note: FileId, first: u32, line: u32) -> Result<Option<Vec<String>>> {
+fn headings_at(store: &dyn ReadStore, note: FileId, first: u32, line: u32) -> Result<Option<Vec<String>>> {
     let mut above: Vec<(u8, String)> = Vec::new();
     let mut last = 0;
     for (level, text, at) in

@@ -48,7 +48,7 @@ impl<'a> ScoredQuery<'a> {
     /// Applies the filter, looks the words up and embeds the text. `vector` is that of the text, if it is already
     /// known.
     pub(super) fn new(snapshot: &'a Snapshot, query: &Query, vector: Option<Vec<f32>>) -> Result<Self> {
-        let like = query.like.as_deref().map(|note| find_note(&snapshot.store(), note)).transpose()?;
+        let like = query.like.as_deref().map(|note| find_note(&*snapshot.store(), note)).transpose()?;
         let mut eligible = eligible(snapshot, query)?;
         let text = query.text.clone();
         let has_text = like.is_none() && !text.trim().is_empty();
@@ -70,10 +70,11 @@ impl<'a> ScoredQuery<'a> {
             }
             let store = snapshot.store();
             let by_meaning = mode == Mode::Semantic;
-            let mut lexical = WordScores::run(&store, &snapshot.passages, snapshot.of_notes(), &expanded, !by_meaning)?;
-            let named = named(&store, &text, &expanded.meant, &lexical)?;
+            let mut lexical =
+                WordScores::run(&*store, &snapshot.passages, snapshot.of_notes(), &expanded, !by_meaning)?;
+            let named = named(&*store, &text, &expanded.meant, &lexical)?;
             if !by_meaning {
-                add_adjacent(&store, snapshot, expanded.text(&text), &mut lexical)?;
+                add_adjacent(&*store, snapshot, expanded.text(&text), &mut lexical)?;
             }
             Ok((if by_meaning { WordScores::none() } else { lexical }, named))
         };
@@ -109,7 +110,7 @@ impl<'a> ScoredQuery<'a> {
         let estimate = {
             let store = snapshot.store();
             let vectors = store.vectors()?;
-            ImputedCosine::new(&snapshot.passages, &lexical, &semantic, &|slot| vectors.get(slot))?
+            ImputedCosine::new(&snapshot.passages, &lexical, &semantic, &vectors)?
         };
         // In semantic mode, notes need not contain the words.
         let unknown_words = if mode == Mode::Semantic { Vec::new() } else { expanded.unknown_of(&query.text) };
@@ -195,7 +196,7 @@ impl<'a> ScoredQuery<'a> {
     fn score_exactly(&self, candidates: &Candidates<'_>, kept: Vec<BoundedPassage>) -> Result<Vec<ScoredPassage>> {
         let store = self.snapshot.store();
         let vectors = store.vectors()?;
-        candidates.best(kept, &|slot| vectors.get(slot))
+        candidates.best(kept, &vectors)
     }
 
     fn best_hits(&self, ranked: &[ScoredPassage], limit: usize) -> Result<Vec<Hit>> {
@@ -224,7 +225,7 @@ impl<'a> ScoredQuery<'a> {
         let store = self.snapshot.store();
         let hit = |scored: &ScoredPassage| {
             let terms = self.snapshot.position(scored.passage).map(|at| self.lexical.terms_of(at));
-            hit(&store, scored, terms.unwrap_or_default(), self.weights)
+            hit(&*store, scored, terms.unwrap_or_default(), self.weights)
         };
         ranked.iter().map(hit).collect()
     }
@@ -297,7 +298,7 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
 /// Expands the words of a query.
 fn read(snapshot: &Snapshot, query: &Query) -> Result<ExpandedQuery> {
     let asked = QueryText { text: &query.text, prefixes: &query.prefixes };
-    ExpandedQuery::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
+    ExpandedQuery::new(&*snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
 }
 
 /// The weights of the score's parts. If most words of the query are unknown to the model, or the query has no words (an

@@ -14,7 +14,7 @@ use crate::search::rank::fuse::{Floor, ScoredPassage, Weights};
 use crate::search::scored_query::{Ranking, ScoredQuery, prune_together, vectors_of};
 use crate::search::select::eligible::eligible;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
-use crate::store::{PassageRow, Store};
+use crate::store::{PassageRow, ReadStore};
 
 /// A consistent snapshot of an index, which later writes do not change. Cheap to clone, usable from many threads. It
 /// takes 36 bytes per passage in memory, and `dimensions + 12` bytes per vector from the second search by meaning on.
@@ -48,7 +48,7 @@ const BATCH: usize = 16;
 
 impl Searcher {
     /// `usable` says whether the vectors belong to the model of `embedder`; if not, only words rank.
-    pub(crate) fn new(store: Store, embedder: EmbedderSource, usable: bool) -> Result<Self> {
+    pub(crate) fn new(store: impl ReadStore + 'static, embedder: EmbedderSource, usable: bool) -> Result<Self> {
         Snapshot::new(store, embedder, usable).map(|snapshot| Self { snapshot: Arc::new(snapshot) })
     }
 
@@ -178,7 +178,7 @@ impl Searcher {
         rows.truncate(limit);
         let store = self.snapshot.store();
         rows.into_iter()
-            .map(|passage| hit(&store, &ScoredPassage::listed(passage), Vec::new(), Weights::NONE))
+            .map(|passage| hit(&*store, &ScoredPassage::listed(passage), Vec::new(), Weights::NONE))
             .collect()
     }
 

@@ -9,7 +9,7 @@ use crate::search::note_passages::NotePassages;
 use crate::search::repeated_passages::mark_repeated;
 use crate::search::vector_rows::{PassageSlots, VectorSource};
 use crate::search::vocabulary::Vocabulary;
-use crate::store::{PassageRow, Store, may_share};
+use crate::store::{PassageRow, ReadStore, may_share};
 use crate::vectors::Codes;
 
 /// The source of the model that turns queries into vectors.
@@ -17,9 +17,7 @@ pub(crate) type EmbedderSource = Arc<dyn Fn() -> Result<Arc<dyn Embedder>> + Sen
 
 pub(super) struct Snapshot {
     /// Pinned: all its reads use the same state.
-    store: Mutex<Store>,
-    /// Pinned to the same state, for the first search by meaning.
-    other: Mutex<Option<Store>>,
+    store: Box<Mutex<dyn ReadStore>>,
     pub embedder: EmbedderSource,
     /// Ordered by id.
     pub passages: Vec<PassageRow>,
@@ -40,8 +38,7 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     /// See [`Searcher::new`](super::Searcher::new).
-    pub(super) fn new(store: Store, embedder: EmbedderSource, usable: bool) -> Result<Self> {
-        let other = store.pin_for_search()?;
+    pub(super) fn new(store: impl ReadStore + 'static, embedder: EmbedderSource, usable: bool) -> Result<Self> {
         let mut passages = store.passages()?;
         if !usable {
             passages.iter_mut().for_each(|passage| passage.vector = None);
@@ -52,8 +49,7 @@ impl Snapshot {
         let (notes, unread) = (store.note_count()?, store.unread()?);
         mark_repeated(&mut passages, may_share(notes));
         Ok(Self {
-            store: Mutex::new(store),
-            other: Mutex::new(other),
+            store: Box::new(Mutex::new(store)),
             embedder,
             passages,
             of_notes: OnceLock::new(),
@@ -68,7 +64,7 @@ impl Snapshot {
         })
     }
 
-    pub(super) fn store(&self) -> MutexGuard<'_, Store> {
+    pub(super) fn store(&self) -> MutexGuard<'_, dyn ReadStore + 'static> {
         // Readers write nothing, so a panic leaves a consistent state.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,7 +80,7 @@ impl Snapshot {
     }
 
     /// All words of the vault, read by the first call.
-    pub(super) fn vocabulary(&self, store: &Store) -> Result<&Vocabulary> {
+    pub(super) fn vocabulary(&self, store: &dyn ReadStore) -> Result<&Vocabulary> {
         if self.vocabulary.get().is_none() {
             let words = store.vocabulary()?;
             _ = self.vocabulary.set(Vocabulary::new(words.iter().map(String::as_str)));
@@ -99,8 +95,7 @@ impl Snapshot {
             let store = self.store();
             if !self.was_searched.swap(true, Ordering::Relaxed) {
                 let embedder = store.embedder()?;
-                let other = self.other.lock().unwrap_or_else(PoisonError::into_inner).take().map(Box::new);
-                return Ok(embedder.map(|(_, dimensions)| VectorSource::Stored { store, other, dimensions }));
+                return Ok(embedder.map(|(_, dimensions)| VectorSource::Stored { store, dimensions }));
             }
             if let Some(codes) = store.codes()? {
                 _ = self.codes.set(codes);

@@ -4,15 +4,15 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::MutexGuard;
 
-use crate::store::{PassageRow, Slot, Store};
+use crate::store::{PassageRow, ReadStore, Slot};
 use crate::vectors::{Codes, Interval};
 
 /// The source of the codes.
 pub(super) enum VectorSource<'a> {
     /// In memory.
     Loaded(&'a Codes),
-    /// In the index, a block at a time, by two connections if there is a second one.
-    Stored { store: MutexGuard<'a, Store>, other: Option<Box<Store>>, dimensions: usize },
+    /// In the index.
+    Stored { store: MutexGuard<'a, dyn ReadStore + 'static>, dimensions: usize },
 }
 
 /// The bounds of the score of each slot.

@@ -5,7 +5,7 @@ use rusqlite::params;
 use crate::error::Result;
 use crate::path::FileId;
 use crate::store::Store;
-use crate::terms::{HYPHENATED, TermMatch};
+use crate::terms::{HYPHENATED, QueryTerm, TermMatch};
 
 /// The fields of a note in the keyword index, each as terms joined by spaces. They count as words of all its passages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,6 +85,38 @@ pub(crate) type Word = (String, Option<String>);
 /// The two tables of terms.
 const TABLES: [&str; 2] = ["note_words", "words"];
 
+/// What a search asks about words.
+pub(crate) trait ReadWords {
+    /// All words of the vocabulary, except those for text written with hyphens.
+    fn vocabulary(&self) -> Result<Vec<String>>;
+
+    /// The words with a stem, possibly including the stem itself.
+    fn words_with_stem(&self, stem: &str) -> Result<Vec<String>>;
+
+    /// Whether any note contains a term.
+    fn is_in_a_note(&self, term: &str, matching: TermMatch) -> Result<bool>;
+
+    /// The number of notes with the term in their own fields plus the number of passages with it.
+    fn document_frequency(&self, term: &str) -> Result<u64>;
+
+    /// Calls `each` for every occurrence of a term, until it returns `false`, with the term, its owner, and the field.
+    /// All occurrences in notes come before those in passages; in both by term, then by id.
+    fn each_occurrence(
+        &self,
+        term: &str,
+        matching: TermMatch,
+        each: &mut dyn FnMut(&str, Holder, Field) -> bool,
+    ) -> Result<()>;
+
+    /// Calls `each` once for every field that contains a term, whatever the number of occurrences. For a common term
+    /// this takes a small part of the time of [`each_occurrence`](Self::each_occurrence).
+    fn each_field(&self, term: &str, each: &mut dyn FnMut(Holder, Field)) -> Result<()>;
+
+    /// The passages that contain these terms side by side in one of their fields or of their note's; the last one may
+    /// be a prefix. In no order, some twice.
+    fn passages_with(&self, phrase: &[QueryTerm]) -> Result<Vec<i64>>;
+}
+
 impl Store {
     /// Adds the words of a note's own fields.
     pub(crate) fn put_note_words(&self, note: FileId, fields: &NoteFields) -> Result<()> {
@@ -113,8 +145,31 @@ impl Store {
         })
     }
 
-    /// The words with a stem, possibly including the stem itself.
-    pub(crate) fn words_with_stem(&self, stem: &str) -> Result<Vec<String>> {
+    /// Creates virtual tables that list the positions of all terms and count them; they are views of the keyword index
+    /// without data of their own. Outside of a transaction they are created once per connection, because checking for
+    /// them at each term took a tenth of a long search by words.
+    pub(super) fn occurrence_views(&self) -> Result<()> {
+        if self.has_views.get() {
+            return Ok(());
+        }
+        let view = |table, kind, of| {
+            format!("CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_{kind} USING fts5vocab(main, {table}, {of});")
+        };
+        let views = TABLES.map(|table| view(table, "instances", "instance") + &view(table, "counts", "row"));
+        self.with(|conn| views.iter().try_for_each(|sql| conn.execute_batch(sql)))?;
+        // Rolling back a transaction removes them.
+        self.has_views.set(self.conn.is_autocommit());
+        Ok(())
+    }
+}
+
+impl ReadWords for Store {
+    fn vocabulary(&self) -> Result<Vec<String>> {
+        let sql = "SELECT word FROM vocabulary WHERE word NOT GLOB ?1 || '*'";
+        self.all(sql, [HYPHENATED.to_string()], |row| row.get(0))
+    }
+
+    fn words_with_stem(&self, stem: &str) -> Result<Vec<String>> {
         self.all(
             "SELECT word FROM vocabulary WHERE stem = ?1
              UNION ALL SELECT word FROM vocabulary WHERE word = ?1 AND stem IS NULL",
@@ -123,14 +178,29 @@ impl Store {
         )
     }
 
-    /// Calls `each` for every occurrence of a term, until it returns `false`, with the term, its owner, and the field.
-    /// All occurrences in notes come before those in passages; in both by term, then by id. A third of a microsecond
-    /// each.
-    pub(crate) fn each_occurrence(
+    fn is_in_a_note(&self, term: &str, matching: TermMatch) -> Result<bool> {
+        let star = if matching == TermMatch::Prefix { "*" } else { "" };
+        self.only(
+            "SELECT EXISTS (SELECT 1 FROM note_words WHERE note_words MATCH ?1)
+                 OR EXISTS (SELECT 1 FROM words WHERE words MATCH ?1)",
+            [format!("\"{term}\"{star}")],
+        )
+    }
+
+    fn document_frequency(&self, term: &str) -> Result<u64> {
+        self.occurrence_views()?;
+        self.only(
+            "SELECT ifnull((SELECT doc FROM temp.note_words_counts WHERE term = ?1), 0)
+                  + ifnull((SELECT doc FROM temp.words_counts WHERE term = ?1), 0)",
+            [term],
+        )
+    }
+
+    fn each_occurrence(
         &self,
         term: &str,
         matching: TermMatch,
-        mut each: impl FnMut(&str, Holder, Field) -> bool,
+        each: &mut dyn FnMut(&str, Holder, Field) -> bool,
     ) -> Result<()> {
         self.occurrence_views()?;
         self.with(|conn| {
@@ -168,9 +238,7 @@ impl Store {
         })
     }
 
-    /// Calls `each` once for every field that contains a term, whatever the number of occurrences. For a common term
-    /// this takes a tenth of the time of [`each_occurrence`](Self::each_occurrence).
-    pub(crate) fn each_field(&self, term: &str, mut each: impl FnMut(Holder, Field)) -> Result<()> {
+    fn each_field(&self, term: &str, each: &mut dyn FnMut(Holder, Field)) -> Result<()> {
         self.with(|conn| {
             for (field, table, column) in Field::ALL {
                 let sql = format!("SELECT rowid FROM {table} WHERE {table} MATCH ?1");
@@ -188,25 +256,8 @@ impl Store {
         })
     }
 
-    /// Creates virtual tables that list the positions of all terms and count them; they are views of the keyword index
-    /// without data of their own. Outside of a transaction they are created once per connection, because checking for
-    /// them at each term took a tenth of a long search by words.
-    pub(super) fn occurrence_views(&self) -> Result<()> {
-        if self.has_views.get() {
-            return Ok(());
-        }
-        let view = |table, kind, of| {
-            format!("CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_{kind} USING fts5vocab(main, {table}, {of});")
-        };
-        let views = TABLES.map(|table| view(table, "instances", "instance") + &view(table, "counts", "row"));
-        self.with(|conn| views.iter().try_for_each(|sql| conn.execute_batch(sql)))?;
-        // Rolling back a transaction removes them.
-        self.has_views.set(self.conn.is_autocommit());
-        Ok(())
-    }
-
-    /// The passages that an FTS5 expression matches in one of their fields or of their note's. In no order, some twice.
-    pub(crate) fn passages_with(&self, expression: &str) -> Result<Vec<i64>> {
+    fn passages_with(&self, phrase: &[QueryTerm]) -> Result<Vec<i64>> {
+        let Some(expression) = phrase_expression(phrase) else { return Ok(Vec::new()) };
         self.all(
             "SELECT rowid FROM words WHERE words MATCH ?1
              UNION ALL SELECT passage.id FROM passage
@@ -215,37 +266,19 @@ impl Store {
             |row| row.get(0),
         )
     }
+}
 
-    /// Whether any note contains a term.
-    pub(crate) fn is_in_a_note(&self, term: &str, matching: TermMatch) -> Result<bool> {
-        let star = if matching == TermMatch::Prefix { "*" } else { "" };
-        self.only(
-            "SELECT EXISTS (SELECT 1 FROM note_words WHERE note_words MATCH ?1)
-                 OR EXISTS (SELECT 1 FROM words WHERE words MATCH ?1)",
-            [format!("\"{term}\"{star}")],
-        )
-    }
-
-    /// All words of the vocabulary, except those for text written with hyphens.
-    pub(crate) fn vocabulary(&self) -> Result<Vec<String>> {
-        let sql = "SELECT word FROM vocabulary WHERE word NOT GLOB ?1 || '*'";
-        self.all(sql, [HYPHENATED.to_string()], |row| row.get(0))
-    }
-
-    /// The number of notes with the term in their own fields plus the number of passages with it.
-    pub(crate) fn document_frequency(&self, term: &str) -> Result<u64> {
-        self.occurrence_views()?;
-        self.only(
-            "SELECT ifnull((SELECT doc FROM temp.note_words_counts WHERE term = ?1), 0)
-                  + ifnull((SELECT doc FROM temp.words_counts WHERE term = ?1), 0)",
-            [term],
-        )
-    }
+/// The FTS5 expression for terms side by side.
+fn phrase_expression(phrase: &[QueryTerm]) -> Option<String> {
+    let terms: Vec<&str> = phrase.iter().map(|term| term.text.as_str()).collect();
+    let star = if phrase.last()?.matching == TermMatch::Prefix { "*" } else { "" };
+    Some(format!("\"{}\"{star}", terms.join(" ")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terms::Terms;
 
     #[test]
     fn a_transaction_that_ends_takes_no_view_along() {
@@ -254,7 +287,7 @@ mod tests {
         let holders = || {
             let mut holders = Vec::new();
             let state = store.reading().unwrap();
-            let found = store.each_occurrence("heron", TermMatch::Whole, |_, holder, _| {
+            let found = store.each_occurrence("heron", TermMatch::Whole, &mut |_, holder, _| {
                 holders.push(holder);
                 true
             });
@@ -265,5 +298,13 @@ mod tests {
         assert_eq!(holders().unwrap(), [Holder::Passage(7)]);
         store.occurrence_views().unwrap();
         assert_eq!(holders().unwrap(), [Holder::Passage(7)]);
+    }
+
+    #[test]
+    fn expressions_of_phrases() {
+        let expression = |text: &str| phrase_expression(&Terms::new().phrase(text));
+        assert_eq!(expression("Gardening tools").as_deref(), Some("\"gardening tools\""));
+        assert_eq!(expression("京").as_deref(), Some("\"京\"*"));
+        assert_eq!(expression("?!"), None);
     }
 }

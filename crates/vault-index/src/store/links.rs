@@ -7,6 +7,7 @@ use rusqlite::{Params, Row, params};
 use crate::error::Result;
 use crate::note::{Link, LinkKind};
 use crate::path::{FileId, VaultPath};
+use crate::store::notes::ReadNotes;
 use crate::store::{Store, number_of};
 
 /// The data of a link row.
@@ -37,6 +38,18 @@ const COLUMNS: &str = "SELECT id, source, line, kind, raw, path, subpath, target
 
 /// In the order of their numbers in the column `kind`.
 const KINDS: [LinkKind; 3] = [LinkKind::Wikilink, LinkKind::Markdown, LinkKind::Embed];
+
+/// What a search asks about links.
+pub(crate) trait ReadLinks {
+    /// The links of a note, in order.
+    fn links_from(&self, source: FileId) -> Result<Vec<StoredLink>>;
+
+    /// The links that lead to a file, ordered by source and position.
+    fn links_to(&self, target: FileId) -> Result<Vec<StoredLink>>;
+
+    /// The files that have links to them.
+    fn linked(&self) -> Result<Vec<FileId>>;
+}
 
 impl Store {
     /// Adds the links of a note.
@@ -72,20 +85,14 @@ impl Store {
         self.run("DELETE FROM link WHERE id >= ?1 AND id < ?2", [ids.start, ids.end])
     }
 
+    /// Whether a link leads to a file.
+    pub(super) fn is_linked(&self, target: FileId) -> Result<bool> {
+        self.only("SELECT EXISTS (SELECT 1 FROM link WHERE target = ?1)", [target])
+    }
+
     /// Sets the target of a link.
     pub(crate) fn set_target(&self, link: i64, target: Option<FileId>) -> Result<()> {
         self.run("UPDATE link SET target = ?2 WHERE id = ?1", params![link, target])
-    }
-
-    /// The links of a note, in order.
-    pub(crate) fn links_from(&self, source: FileId) -> Result<Vec<StoredLink>> {
-        let ids = ids_of(source);
-        self.links("id >= ?1 AND id < ?2 ORDER BY id", [ids.start, ids.end])
-    }
-
-    /// The links that lead to a file, ordered by source and position.
-    pub(crate) fn links_to(&self, target: FileId) -> Result<Vec<StoredLink>> {
-        self.links("target = ?1 ORDER BY id", [target])
     }
 
     /// The links that name a heading or block, ordered by source and position.
@@ -110,11 +117,6 @@ impl Store {
     /// (source, target or the path as written) of every link.
     pub(crate) fn edges(&self) -> Result<Vec<(FileId, Option<FileId>, String)>> {
         self.all("SELECT source, target, path FROM link ORDER BY id", [], |row| row.try_into())
-    }
-
-    /// The files that have links to them.
-    pub(crate) fn linked(&self) -> Result<Vec<FileId>> {
-        self.all("SELECT DISTINCT target FROM link WHERE target IS NOT NULL", [], |row| row.get(0))
     }
 
     /// The display texts of links to a file that occur in at least this number of notes, each once.
@@ -160,6 +162,21 @@ impl Store {
             self.only("SELECT count(*) FROM link", [])?,
             self.only("SELECT count(*) FROM link WHERE target IS NULL", [])?,
         ))
+    }
+}
+
+impl ReadLinks for Store {
+    fn links_from(&self, source: FileId) -> Result<Vec<StoredLink>> {
+        let ids = ids_of(source);
+        self.links("id >= ?1 AND id < ?2 ORDER BY id", [ids.start, ids.end])
+    }
+
+    fn links_to(&self, target: FileId) -> Result<Vec<StoredLink>> {
+        self.links("target = ?1 ORDER BY id", [target])
+    }
+
+    fn linked(&self) -> Result<Vec<FileId>> {
+        self.all("SELECT DISTINCT target FROM link WHERE target IS NOT NULL", [], |row| row.get(0))
     }
 }
 

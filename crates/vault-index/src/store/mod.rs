@@ -61,13 +61,13 @@ use crate::report::counted_as;
 use crate::store::open_file::OpenFile;
 
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, index_bytes, logs_of, rebuild_of};
-pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, Word};
-pub(crate) use links::{LinkRow, StoredLink};
-pub(crate) use names::{Name, may_share};
-pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, StoredTexts, json};
-pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot, least_size};
+pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, ReadWords, Word};
+pub(crate) use links::{LinkRow, ReadLinks, StoredLink};
+pub(crate) use names::{Name, ReadNames, may_share};
+pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, ReadNotes, StoredFile, StoredTexts, json};
+pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, ReadPassages, Slot, least_size};
 pub(crate) use schema::FORMAT;
-pub(crate) use vectors::{EmbeddingKey, key_of};
+pub(crate) use vectors::{EmbeddingKey, ReadVectors, key_of};
 
 /// How long to wait for another process's transaction.
 const BUSY: Duration = Duration::from_secs(30);
@@ -91,12 +91,22 @@ pub(crate) const REBUILDING_URL: &str = "rebuilding_base_url";
 const KEPT_SETTINGS: [&str; 7] =
     ["vault", "model", "base_url", PACE, REBUILDING_TO, REBUILDING_EMBEDDER, REBUILDING_URL];
 
+/// One state of an index, as a search reads it: everything that ranking asks. It need not be SQLite.
+pub(crate) trait ReadStore:
+    ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Send
+{
+}
+
+impl<S: ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Send> ReadStore for S {}
+
 /// A connection to an index file.
 pub(crate) struct Store {
     conn: Connection,
     path: PathBuf,
     /// The blocks that this transaction has changed.
     changed: RefCell<BTreeSet<ChangedBlock>>,
+    /// A second connection to the same state, for the first scan of all vectors.
+    other: Cell<Option<Box<Store>>>,
     /// Whether this connection has the views of [`occurrence_views`](Self::occurrence_views).
     has_views: Cell<bool>,
     /// Dropped after the connection, because it is the last field; `None` for one without a file.
@@ -224,8 +234,8 @@ impl Store {
     }
 
     fn new(conn: Connection, path: &Path, file: Option<OpenFile>) -> Self {
-        let (changed, has_views) = (RefCell::default(), Cell::default());
-        Self { conn, path: path.to_path_buf(), changed, has_views, _file: file }
+        let (changed, other, has_views) = (RefCell::default(), Cell::default(), Cell::default());
+        Self { conn, path: path.to_path_buf(), changed, other, has_views, _file: file }
     }
 
     /// Starts a transaction that will write; readers continue to see the previous state.

@@ -32,6 +32,19 @@ pub(crate) fn may_share(notes: usize) -> usize {
 /// For rows of `name`: whether it counts as a name of the note.
 const IS_NAME: &str = "NOT (is_heading AND text IN (SELECT text FROM shared_heading))";
 
+/// What a search asks about names.
+pub(crate) trait ReadNames {
+    /// The notes with a name of this key, each once per such name.
+    fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>>;
+
+    /// Notes with those keys of their names that equal this key or begin with it: the `many` shortest keys, and all
+    /// others that have the last of these keys. The order does not depend on ids.
+    fn names_beginning_with(&self, key: &str, many: usize) -> Result<Vec<(FileId, String)>>;
+
+    /// The names of a note.
+    fn names_of(&self, note: FileId) -> Result<Vec<Name>>;
+}
+
 impl Store {
     /// Adds the names of a note that has none yet.
     pub(super) fn put_names(&self, note: FileId, names: &[Name]) -> Result<()> {
@@ -45,8 +58,28 @@ impl Store {
         self.run("DELETE FROM name WHERE note = ?1", [note])
     }
 
-    /// The notes with a name of this key, each once per such name.
-    pub(crate) fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>> {
+    /// The names of all notes.
+    pub(crate) fn all_names(&self) -> Result<Vec<(FileId, Name)>> {
+        let sql = format!("SELECT note, key, text, is_heading FROM name WHERE {IS_NAME} ORDER BY note, n");
+        let name = |row: &rusqlite::Row<'_>| {
+            Ok((row.get(0)?, Name { key: row.get(1)?, text: row.get(2)?, is_heading: row.get(3)? }))
+        };
+        self.all(&sql, [], name)
+    }
+
+    /// Determines the first headings that too many notes have for them to count as names.
+    pub(crate) fn find_shared_headings(&self) -> Result<()> {
+        let allowed = may_share(self.only("SELECT count(*) FROM note", [])?);
+        self.run("DELETE FROM shared_heading", [])?;
+        self.run(
+            "INSERT INTO shared_heading SELECT text FROM name WHERE is_heading GROUP BY text HAVING count(*) > ?1",
+            [allowed],
+        )
+    }
+}
+
+impl ReadNames for Store {
+    fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>> {
         let sql = format!(
             "SELECT name.note, file.path, name.text FROM name JOIN file ON file.id = name.note
              WHERE key = ?1 AND {IS_NAME}"
@@ -54,9 +87,7 @@ impl Store {
         self.all(&sql, [key], |row| Ok(NamedNote { note: row.get(0)?, path: row.get(1)?, text: row.get(2)? }))
     }
 
-    /// Notes with those keys of their names that equal this key or begin with it: the `many` shortest keys, and all
-    /// others that have the last of these keys. The order does not depend on ids.
-    pub(crate) fn names_beginning_with(&self, key: &str, many: usize) -> Result<Vec<(FileId, String)>> {
+    fn names_beginning_with(&self, key: &str, many: usize) -> Result<Vec<(FileId, String)>> {
         // Greater than all keys with this prefix, because no text contains this character.
         let end = format!("{key}\u{10ffff}");
         let sql =
@@ -76,29 +107,9 @@ impl Store {
         })
     }
 
-    /// The names of a note.
-    pub(crate) fn names_of(&self, note: FileId) -> Result<Vec<Name>> {
+    fn names_of(&self, note: FileId) -> Result<Vec<Name>> {
         let sql = format!("SELECT key, text, is_heading FROM name WHERE note = ?1 AND {IS_NAME} ORDER BY n");
         self.all(&sql, [note], |row| Ok(Name { key: row.get(0)?, text: row.get(1)?, is_heading: row.get(2)? }))
-    }
-
-    /// The names of all notes.
-    pub(crate) fn all_names(&self) -> Result<Vec<(FileId, Name)>> {
-        let sql = format!("SELECT note, key, text, is_heading FROM name WHERE {IS_NAME} ORDER BY note, n");
-        let name = |row: &rusqlite::Row<'_>| {
-            Ok((row.get(0)?, Name { key: row.get(1)?, text: row.get(2)?, is_heading: row.get(3)? }))
-        };
-        self.all(&sql, [], name)
-    }
-
-    /// Determines the first headings that too many notes have for them to count as names.
-    pub(crate) fn find_shared_headings(&self) -> Result<()> {
-        let allowed = may_share(self.note_count()?);
-        self.run("DELETE FROM shared_heading", [])?;
-        self.run(
-            "INSERT INTO shared_heading SELECT text FROM name WHERE is_heading GROUP BY text HAVING count(*) > ?1",
-            [allowed],
-        )
     }
 }
 

@@ -92,6 +92,46 @@ const NOTE_META: &str = "SELECT note.id, file.path,
 /// The value of the column `skipped` of a warning that was found while listing the vault, not while reading a file.
 const FOUND_BY_WALK: u8 = 2;
 
+/// What a search asks about notes and files.
+pub(crate) trait ReadNotes {
+    /// The number of notes that have not been read yet, without those that cannot be read.
+    fn unread(&self) -> Result<usize>;
+
+    /// The number of notes.
+    fn note_count(&self) -> Result<usize>;
+
+    /// (id, path, modified) of every note, for filters.
+    fn notes(&self) -> Result<Vec<(FileId, VaultPath, i64)>>;
+
+    /// Paths of all files, for the name table.
+    fn paths(&self) -> Result<Vec<(FileId, VaultPath)>>;
+
+    /// The id of a file.
+    fn file_id(&self, path: &VaultPath) -> Result<Option<FileId>>;
+
+    /// The displayed data of a note.
+    fn note_meta(&self, id: FileId) -> Result<Option<NoteMeta>>;
+
+    /// The headings and block ids of a note. `None`: the file is not an indexed note.
+    fn anchors(&self, id: FileId) -> Result<Option<Anchors>>;
+
+    /// The notes with a tag or one nested below it. `key` is folded.
+    fn notes_with_tag(&self, key: &str) -> Result<Vec<FileId>>;
+
+    /// Every tag with the number of its notes.
+    fn tag_counts(&self) -> Result<Vec<TagCount>>;
+
+    /// The notes whose frontmatter has a key, with any value, or whose text has a field with it; `outer.inner` is a key
+    /// of a map. `key` is folded.
+    fn notes_with_property(&self, key: &str) -> Result<Vec<FileId>>;
+
+    /// All values of a property, by note. `key` is folded.
+    fn property_values(&self, key: &str) -> Result<Vec<(FileId, PropertyValue)>>;
+
+    /// The keys of all properties that have values.
+    fn property_keys(&self) -> Result<Vec<String>>;
+}
+
 impl Store {
     /// All known files, ordered by path.
     pub(crate) fn files(&self) -> Result<Vec<StoredFile>> {
@@ -109,11 +149,6 @@ impl Store {
     pub(crate) fn content_hash(&self, path: &VaultPath) -> Result<Option<ContentHash>> {
         let hash = self.first("SELECT hash FROM file WHERE path = ?1", [path.as_str()], |row| content_hash(row, 0))?;
         Ok(hash.flatten())
-    }
-
-    /// Paths of all files, for the name table.
-    pub(crate) fn paths(&self) -> Result<Vec<(FileId, VaultPath)>> {
-        self.all("SELECT id, path FROM file ORDER BY id", [], |row| row.try_into())
     }
 
     /// The id of the next new file.
@@ -152,7 +187,7 @@ impl Store {
     /// Removes a file that was at `path`. If links lead to it, the path is stored as a former path without a file.
     pub(crate) fn remove_file(&self, id: FileId, path: &VaultPath) -> Result<()> {
         self.forget_former_paths(id)?;
-        if !self.links_to(id)?.is_empty() {
+        if self.is_linked(id)? {
             self.put_former_path(path, None)?;
         }
         self.run("DELETE FROM file WHERE id = ?1", [id])
@@ -222,11 +257,6 @@ impl Store {
         self.with(|conn| Ok(conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id])? > 0))
     }
 
-    /// The displayed data of a note.
-    pub(crate) fn note_meta(&self, id: FileId) -> Result<Option<NoteMeta>> {
-        self.first(&format!("{NOTE_META} WHERE note.id = ?1"), [id], note_meta)
-    }
-
     /// The displayed data of all notes, ordered by path.
     pub(crate) fn note_metas(&self) -> Result<Vec<NoteMeta>> {
         self.all(&format!("{NOTE_META} ORDER BY file.path"), [], note_meta)
@@ -251,28 +281,9 @@ impl Store {
         })
     }
 
-    /// The headings and block ids of a note. `None`: the file is not an indexed note.
-    pub(crate) fn anchors(&self, id: FileId) -> Result<Option<Anchors>> {
-        self.first("SELECT anchors FROM note WHERE id = ?1", [id], |row| Ok(from_json(row.get_ref(0)?.as_str()?)))
-    }
-
-    /// The id of a file.
-    pub(crate) fn file_id(&self, path: &VaultPath) -> Result<Option<FileId>> {
-        self.first("SELECT id FROM file WHERE path = ?1", [path.as_str()], |row| row.get(0))
-    }
-
     /// The path of a file.
     pub(crate) fn path_of(&self, id: FileId) -> Result<Option<VaultPath>> {
         self.first("SELECT path FROM file WHERE id = ?1", [id], |row| row.get(0))
-    }
-
-    /// (id, path, modified) of every note, for filters.
-    pub(crate) fn notes(&self) -> Result<Vec<(FileId, VaultPath, i64)>> {
-        self.all(
-            "SELECT note.id, file.path, file.modified_ns FROM note JOIN file ON file.id = note.id ORDER BY note.id",
-            [],
-            |row| row.try_into(),
-        )
     }
 
     /// A file's path on disk, relative to the vault, if it differs from the text of its path.
@@ -281,68 +292,9 @@ impl Store {
         Ok(self.first(sql, [path.as_str()], |row| row.get::<_, Vec<u8>>(0))?.map(os_path))
     }
 
-    /// The notes with a tag or one nested below it. `key` is folded.
-    pub(crate) fn notes_with_tag(&self, key: &str) -> Result<Vec<FileId>> {
-        // Nested tags are between `key/` and `key0`, because `0` follows `/` in Unicode.
-        let sql = "SELECT note FROM tag WHERE key = ?1 OR (key >= ?1 || '/' AND key < ?1 || '0')";
-        self.all(sql, [key], |row| row.get(0))
-    }
-
-    /// All values of a property, by note. `key` is folded.
-    pub(crate) fn property_values(&self, key: &str) -> Result<Vec<(FileId, PropertyValue)>> {
-        self.all("SELECT note, number, text FROM property WHERE key = ?1 ORDER BY note, n", [key], |row| {
-            Ok((row.get(0)?, PropertyValue { number: row.get(1)?, text: row.get(2)? }))
-        })
-    }
-
-    /// The notes whose frontmatter has a key, with any value, or whose text has a field with it; `outer.inner` is a key
-    /// of a map. `key` is folded.
-    pub(crate) fn notes_with_property(&self, key: &str) -> Result<Vec<FileId>> {
-        // The database can skip most notes if the key's characters are written in JSON without escapes.
-        let last = key.rsplit('.').next().unwrap_or(key);
-        let plain = last.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' '));
-        let like = if plain { format!("%{last}\":%") } else { "%".to_string() };
-        let found: Vec<(FileId, bool)> =
-            self.all("SELECT id, frontmatter FROM note WHERE frontmatter LIKE ?1 ORDER BY id", [like], |row| {
-                Ok((row.get(0)?, has_key(&from_json(row.get_ref(1)?.as_str()?), key)))
-            })?;
-        let mut notes: Vec<FileId> =
-            self.all("SELECT DISTINCT note FROM property WHERE key = ?1", [key], |row| row.get(0))?;
-        notes.extend(found.into_iter().filter(|(_, has_key)| *has_key).map(|(id, _)| id));
-        Ok(notes)
-    }
-
-    /// The keys of all properties that have values.
-    pub(crate) fn property_keys(&self) -> Result<Vec<String>> {
-        self.all("SELECT DISTINCT key FROM property ORDER BY key", [], |row| row.get(0))
-    }
-
-    /// Every tag with the number of its notes.
-    pub(crate) fn tag_counts(&self) -> Result<Vec<TagCount>> {
-        self.all(
-            "SELECT (SELECT shown FROM tag AS first JOIN file ON file.id = first.note
-                     WHERE first.key = tag.key ORDER BY path LIMIT 1), count(*),
-               (SELECT count(DISTINCT note) FROM tag AS below
-                WHERE below.key = tag.key OR (below.key >= tag.key || '/' AND below.key < tag.key || '0'))
-             FROM tag GROUP BY key ORDER BY key",
-            [],
-            |row| Ok(TagCount { tag: row.get(0)?, notes: row.get(1)?, nested: row.get(2)? }),
-        )
-    }
-
-    /// The number of notes that have not been read yet, without those that cannot be read.
-    pub(crate) fn unread(&self) -> Result<usize> {
-        Ok(self.meta("unread")?.and_then(|n| n.parse().ok()).unwrap_or(0))
-    }
-
     /// Stores the number of notes that have not been read yet.
     pub(crate) fn set_unread(&self, notes: usize) -> Result<()> {
         self.set_meta("unread", &notes.to_string())
-    }
-
-    /// The number of notes.
-    pub(crate) fn note_count(&self) -> Result<usize> {
-        self.only("SELECT count(*) FROM note", [])
     }
 
     /// The numbers of notes, attachments and tags.
@@ -411,6 +363,83 @@ impl Store {
             Ok(())
         })?;
         Ok((skipped, warnings))
+    }
+}
+
+impl ReadNotes for Store {
+    fn unread(&self) -> Result<usize> {
+        Ok(self.meta("unread")?.and_then(|n| n.parse().ok()).unwrap_or(0))
+    }
+
+    fn note_count(&self) -> Result<usize> {
+        self.only("SELECT count(*) FROM note", [])
+    }
+
+    fn notes(&self) -> Result<Vec<(FileId, VaultPath, i64)>> {
+        self.all(
+            "SELECT note.id, file.path, file.modified_ns FROM note JOIN file ON file.id = note.id ORDER BY note.id",
+            [],
+            |row| row.try_into(),
+        )
+    }
+
+    fn paths(&self) -> Result<Vec<(FileId, VaultPath)>> {
+        self.all("SELECT id, path FROM file ORDER BY id", [], |row| row.try_into())
+    }
+
+    fn file_id(&self, path: &VaultPath) -> Result<Option<FileId>> {
+        self.first("SELECT id FROM file WHERE path = ?1", [path.as_str()], |row| row.get(0))
+    }
+
+    fn note_meta(&self, id: FileId) -> Result<Option<NoteMeta>> {
+        self.first(&format!("{NOTE_META} WHERE note.id = ?1"), [id], note_meta)
+    }
+
+    fn anchors(&self, id: FileId) -> Result<Option<Anchors>> {
+        self.first("SELECT anchors FROM note WHERE id = ?1", [id], |row| Ok(from_json(row.get_ref(0)?.as_str()?)))
+    }
+
+    fn notes_with_tag(&self, key: &str) -> Result<Vec<FileId>> {
+        // Nested tags are between `key/` and `key0`, because `0` follows `/` in Unicode.
+        let sql = "SELECT note FROM tag WHERE key = ?1 OR (key >= ?1 || '/' AND key < ?1 || '0')";
+        self.all(sql, [key], |row| row.get(0))
+    }
+
+    fn tag_counts(&self) -> Result<Vec<TagCount>> {
+        self.all(
+            "SELECT (SELECT shown FROM tag AS first JOIN file ON file.id = first.note
+                     WHERE first.key = tag.key ORDER BY path LIMIT 1), count(*),
+               (SELECT count(DISTINCT note) FROM tag AS below
+                WHERE below.key = tag.key OR (below.key >= tag.key || '/' AND below.key < tag.key || '0'))
+             FROM tag GROUP BY key ORDER BY key",
+            [],
+            |row| Ok(TagCount { tag: row.get(0)?, notes: row.get(1)?, nested: row.get(2)? }),
+        )
+    }
+
+    fn notes_with_property(&self, key: &str) -> Result<Vec<FileId>> {
+        // The database can skip most notes if the key's characters are written in JSON without escapes.
+        let last = key.rsplit('.').next().unwrap_or(key);
+        let plain = last.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' '));
+        let like = if plain { format!("%{last}\":%") } else { "%".to_string() };
+        let found: Vec<(FileId, bool)> =
+            self.all("SELECT id, frontmatter FROM note WHERE frontmatter LIKE ?1 ORDER BY id", [like], |row| {
+                Ok((row.get(0)?, has_key(&from_json(row.get_ref(1)?.as_str()?), key)))
+            })?;
+        let mut notes: Vec<FileId> =
+            self.all("SELECT DISTINCT note FROM property WHERE key = ?1", [key], |row| row.get(0))?;
+        notes.extend(found.into_iter().filter(|(_, has_key)| *has_key).map(|(id, _)| id));
+        Ok(notes)
+    }
+
+    fn property_values(&self, key: &str) -> Result<Vec<(FileId, PropertyValue)>> {
+        self.all("SELECT note, number, text FROM property WHERE key = ?1 ORDER BY note, n", [key], |row| {
+            Ok((row.get(0)?, PropertyValue { number: row.get(1)?, text: row.get(2)? }))
+        })
+    }
+
+    fn property_keys(&self) -> Result<Vec<String>> {
+        self.all("SELECT DISTINCT key FROM property ORDER BY key", [], |row| row.get(0))
     }
 }
 

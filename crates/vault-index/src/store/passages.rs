@@ -80,6 +80,28 @@ impl PendingText {
     }
 }
 
+/// What a search asks about passages.
+pub(crate) trait ReadPassages {
+    /// All passages, ordered by id.
+    fn passages(&self) -> Result<Vec<PassageRow>>;
+
+    /// The current vectors of a note's passages, in order. `None`: it has no passages.
+    fn passage_vectors(&self, note: FileId) -> Result<Option<Vec<Option<i64>>>>;
+
+    /// The text and position of a passage.
+    fn passage_text(&self, id: i64) -> Result<Option<PassageText>>;
+
+    /// The texts and positions of a note's passages, in order.
+    fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>>;
+
+    /// Calls `each` with the texts of passages. `ids` must ascend.
+    fn each_text(&self, ids: &[i64], each: &mut dyn FnMut(i64, &str)) -> Result<()>;
+
+    /// The number of texts without a vector. The query names the index of the titles without one, because SQLite would
+    /// otherwise choose that of all titles' vectors, and read the row of every note whose title needs no vector.
+    fn pending(&self) -> Result<usize>;
+}
+
 impl Store {
     /// The id of the next new passage. Ids are never reused, so that a process which embeds a passage without holding
     /// the lock knows that the id still means that text, or nothing.
@@ -116,59 +138,6 @@ impl Store {
         self.run("DELETE FROM words WHERE rowid IN (SELECT id FROM passage WHERE note = ?1)", [note])?;
         self.run("DELETE FROM passage_text WHERE id IN (SELECT id FROM passage WHERE note = ?1)", [note])?;
         self.run("DELETE FROM passage WHERE note = ?1", [note])
-    }
-
-    /// The current vectors of a note's passages, in order. `None`: it has no passages.
-    pub(crate) fn passage_vectors(&self, note: FileId) -> Result<Option<Vec<Option<i64>>>> {
-        let sql = "SELECT vector FROM passage WHERE note = ?1 ORDER BY id";
-        let slots: Vec<Option<i64>> = self.all(sql, [note], |row| row.get(0))?;
-        Ok((!slots.is_empty()).then_some(slots))
-    }
-
-    /// The text and position of a passage.
-    pub(crate) fn passage_text(&self, id: i64) -> Result<Option<PassageText>> {
-        match self.first(&texts("id = ?1"), [id], passage_text)? {
-            Some(None) => Err(self.damaged("a text does not match its checksum")),
-            text => Ok(text.flatten()),
-        }
-    }
-
-    /// Calls `each` with the texts of passages. `ids` must ascend.
-    pub(crate) fn each_text(&self, ids: &[i64], mut each: impl FnMut(i64, &str)) -> Result<()> {
-        let Some((first, last)) = ids.first().zip(ids.last()) else { return Ok(()) };
-        self.with(|conn| {
-            // Reading all texts is faster than looking many up.
-            let is_many = ids.len() as i64 > (last - first) / 8;
-            if !is_many {
-                let mut statement = conn.prepare_cached("SELECT text FROM passage_text WHERE id = ?1")?;
-                for id in ids {
-                    let mut rows = statement.query([id])?;
-                    if let Some(row) = rows.next()? {
-                        each(*id, row.get_ref(0)?.as_str()?);
-                    }
-                }
-                return Ok(());
-            }
-            let sql = "SELECT id, text FROM passage_text WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
-            let mut statement = conn.prepare_cached(sql)?;
-            let mut rows = statement.query([first, last])?;
-            let mut wanted = ids.iter().peekable();
-            while let Some(row) = rows.next()? {
-                let id: i64 = row.get(0)?;
-                while wanted.next_if(|wanted| **wanted < id).is_some() {}
-                if wanted.next_if(|wanted| **wanted == id).is_some() {
-                    each(id, row.get_ref(1)?.as_str()?);
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// The texts and positions of a note's passages, in order.
-    pub(crate) fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>> {
-        let sql = texts("id IN (SELECT id FROM passage WHERE note = ?1) ORDER BY id");
-        let texts: Option<Vec<PassageText>> = self.all(&sql, [note], passage_text)?.into_iter().collect();
-        texts.ok_or_else(|| self.damaged("a text does not match its checksum"))
     }
 
     /// The number of texts that do not match their checksums.
@@ -232,17 +201,6 @@ impl Store {
         Ok(pending)
     }
 
-    /// The number of texts without a vector. The query names the index of the titles without one, because SQLite would
-    /// otherwise choose that of all titles' vectors, and read the row of every note whose title needs no vector.
-    pub(crate) fn pending(&self) -> Result<usize> {
-        self.only(
-            "SELECT (SELECT count(*) FROM passage WHERE vector IS NULL)
-                  + (SELECT count(*) FROM note INDEXED BY note_pending
-                     WHERE title_vector IS NULL AND file_title IS NOT NULL)",
-            [],
-        )
-    }
-
     /// Whether a text, by [`PendingText::id`], still has no vector.
     pub(crate) fn is_pending(&self, id: i64) -> Result<bool> {
         self.only(
@@ -290,6 +248,88 @@ impl Store {
     /// The text of every `step`-th passage, for statistics.
     pub(crate) fn sample_texts(&self, step: usize) -> Result<Vec<String>> {
         self.all("SELECT text FROM passage_text WHERE id % ?1 = 0 ORDER BY id", [step.max(1)], |row| row.get(0))
+    }
+}
+
+impl ReadPassages for Store {
+    fn passages(&self) -> Result<Vec<PassageRow>> {
+        let mut passages = Vec::new();
+        let is_whole = self.with(|conn| {
+            let mut statement = conn.prepare_cached("SELECT block, bytes, sum FROM passage_block ORDER BY block")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let block: i64 = row.get(0)?;
+                let bytes = row.get_ref(1)?.as_blob()?;
+                let (entries, rest) = bytes.as_chunks::<ENTRY>();
+                if !rest.is_empty() || row.get::<_, Option<i64>>(2)? != Some(checksum(bytes)) {
+                    return Ok(false);
+                }
+                passages.extend(entries.iter().map(|entry| unpacked(block, entry)));
+            }
+            Ok(passages.is_sorted_by_key(|passage: &PassageRow| passage.id))
+        })?;
+        match is_whole {
+            true => Ok(passages),
+            false => Err(self.damaged("a block of passages does not match its checksum")),
+        }
+    }
+
+    fn passage_vectors(&self, note: FileId) -> Result<Option<Vec<Option<i64>>>> {
+        let sql = "SELECT vector FROM passage WHERE note = ?1 ORDER BY id";
+        let slots: Vec<Option<i64>> = self.all(sql, [note], |row| row.get(0))?;
+        Ok((!slots.is_empty()).then_some(slots))
+    }
+
+    fn passage_text(&self, id: i64) -> Result<Option<PassageText>> {
+        match self.first(&texts("id = ?1"), [id], passage_text)? {
+            Some(None) => Err(self.damaged("a text does not match its checksum")),
+            text => Ok(text.flatten()),
+        }
+    }
+
+    fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>> {
+        let sql = texts("id IN (SELECT id FROM passage WHERE note = ?1) ORDER BY id");
+        let texts: Option<Vec<PassageText>> = self.all(&sql, [note], passage_text)?.into_iter().collect();
+        texts.ok_or_else(|| self.damaged("a text does not match its checksum"))
+    }
+
+    fn each_text(&self, ids: &[i64], each: &mut dyn FnMut(i64, &str)) -> Result<()> {
+        let Some((first, last)) = ids.first().zip(ids.last()) else { return Ok(()) };
+        self.with(|conn| {
+            // Reading all texts is faster than looking many up.
+            let is_many = ids.len() as i64 > (last - first) / 8;
+            if !is_many {
+                let mut statement = conn.prepare_cached("SELECT text FROM passage_text WHERE id = ?1")?;
+                for id in ids {
+                    let mut rows = statement.query([id])?;
+                    if let Some(row) = rows.next()? {
+                        each(*id, row.get_ref(0)?.as_str()?);
+                    }
+                }
+                return Ok(());
+            }
+            let sql = "SELECT id, text FROM passage_text WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+            let mut statement = conn.prepare_cached(sql)?;
+            let mut rows = statement.query([first, last])?;
+            let mut wanted = ids.iter().peekable();
+            while let Some(row) = rows.next()? {
+                let id: i64 = row.get(0)?;
+                while wanted.next_if(|wanted| **wanted < id).is_some() {}
+                if wanted.next_if(|wanted| **wanted == id).is_some() {
+                    each(id, row.get_ref(1)?.as_str()?);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn pending(&self) -> Result<usize> {
+        self.only(
+            "SELECT (SELECT count(*) FROM passage WHERE vector IS NULL)
+                  + (SELECT count(*) FROM note INDEXED BY note_pending
+                     WHERE title_vector IS NULL AND file_title IS NOT NULL)",
+            [],
+        )
     }
 }
 
@@ -386,29 +426,6 @@ impl Store {
     /// The number of passages.
     pub(crate) fn passage_count(&self) -> Result<usize> {
         self.only("SELECT count(*) FROM passage", [])
-    }
-
-    /// All passages, ordered by id.
-    pub(crate) fn passages(&self) -> Result<Vec<PassageRow>> {
-        let mut passages = Vec::new();
-        let is_whole = self.with(|conn| {
-            let mut statement = conn.prepare_cached("SELECT block, bytes, sum FROM passage_block ORDER BY block")?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                let block: i64 = row.get(0)?;
-                let bytes = row.get_ref(1)?.as_blob()?;
-                let (entries, rest) = bytes.as_chunks::<ENTRY>();
-                if !rest.is_empty() || row.get::<_, Option<i64>>(2)? != Some(checksum(bytes)) {
-                    return Ok(false);
-                }
-                passages.extend(entries.iter().map(|entry| unpacked(block, entry)));
-            }
-            Ok(passages.is_sorted_by_key(|passage: &PassageRow| passage.id))
-        })?;
-        match is_whole {
-            true => Ok(passages),
-            false => Err(self.damaged("a block of passages does not match its checksum")),
-        }
     }
 
     /// The number of blocks that differ from the rows.

@@ -67,20 +67,24 @@ fn vector_sql(table: &str) -> String {
     format!("SELECT embedding, (SELECT sum FROM embedding WHERE id = ?1) FROM {table} WHERE rowid = ?1")
 }
 
-/// Reads vectors; see [`Store::vectors`].
-pub(crate) struct Vectors<'a> {
-    store: &'a Store,
-    /// Empty if there is no model.
-    sql: String,
+/// What a search asks about vectors.
+pub(crate) trait ReadVectors {
+    /// The model of the vectors in the index, and their dimensions.
+    fn embedder(&self) -> Result<Option<(String, usize)>>;
+
+    /// A reader of vectors by their slots, each as the model returned it.
+    fn vectors(&self) -> Result<VectorReader<'_>>;
+
+    /// The codes of all vectors.
+    fn codes(&self) -> Result<Option<Codes>>;
+
+    /// The bounds of the score of every slot. For a process that searches once, this is less work than loading all
+    /// codes.
+    fn intervals(&self, query: &QueryCodes) -> Result<Vec<Interval>>;
 }
 
-impl Vectors<'_> {
-    /// One vector, as the model returned it.
-    pub(crate) fn get(&self, slot: i64) -> Result<Vec<f32>> {
-        let vector = if self.sql.is_empty() { None } else { self.store.stored_vector(&self.sql, slot)? };
-        vector.ok_or_else(|| self.store.damaged(format!("vector {slot} is missing, or does not match its checksum")))
-    }
-}
+/// Reads the vector of a slot.
+pub(crate) type VectorReader<'a> = Box<dyn Fn(i64) -> Result<Vec<f32>> + 'a>;
 
 /// The number of vectors that sqlite-vec stores in one blob: the fewest that it allows. SQLite follows the pages of a
 /// blob from its start, so reading a vector of 384 dimensions takes 26 to 30 µs from a blob of 64, and 5 to 8 from one
@@ -97,12 +101,6 @@ const ALL_BLOCKS: Range<i64> = i64::MIN..i64::MAX;
 const NOT_AS_WRITTEN: &str = "a block of vectors does not match its checksum";
 
 impl Store {
-    /// The model of the vectors in the index, and their dimensions.
-    pub(crate) fn embedder(&self) -> Result<Option<(String, usize)>> {
-        let (id, dimensions) = (self.meta("embedder")?, self.meta("dimensions")?);
-        Ok(id.zip(dimensions.and_then(|d| d.parse().ok())))
-    }
-
     /// Creates the tables for a model's vectors; an index has one model.
     pub(crate) fn make_vectors(&self, embedder: &str, dimensions: usize) -> Result<()> {
         let table = table_of(embedder);
@@ -185,12 +183,6 @@ impl Store {
             self.with(|_| self.clear_codes(slot, dimensions))?;
         }
         Ok(())
-    }
-
-    /// A reader of vectors by their slots.
-    pub(crate) fn vectors(&self) -> Result<Vectors<'_>> {
-        let sql = self.embedder()?.map(|(embedder, _)| vector_sql(&table_of(&embedder)));
-        Ok(Vectors { store: self, sql: sql.unwrap_or_default() })
     }
 
     /// `None`: there is no vector, or it does not match its checksum. `sql` is that of [`vector_sql`].
@@ -283,6 +275,44 @@ impl Store {
     }
 }
 
+impl ReadVectors for Store {
+    fn embedder(&self) -> Result<Option<(String, usize)>> {
+        let (id, dimensions) = (self.meta("embedder")?, self.meta("dimensions")?);
+        Ok(id.zip(dimensions.and_then(|d| d.parse().ok())))
+    }
+
+    fn vectors(&self) -> Result<VectorReader<'_>> {
+        let sql = self.embedder()?.map(|(embedder, _)| vector_sql(&table_of(&embedder)));
+        Ok(Box::new(move |slot| {
+            let vector = sql.as_ref().map_or(Ok(None), |sql| self.stored_vector(sql, slot))?;
+            vector.ok_or_else(|| self.damaged(format!("vector {slot} is missing, or does not match its checksum")))
+        }))
+    }
+
+    fn codes(&self) -> Result<Option<Codes>> {
+        let Some((_, dimensions)) = self.embedder()? else { return Ok(None) };
+        let mut codes = Codes::new(dimensions);
+        codes.reserve(self.block_count()?.saturating_mul(BLOCK_ROWS));
+        self.blocks(ALL_BLOCKS, |number, bytes| codes.load_block(number, bytes))?;
+        Ok(Some(codes))
+    }
+
+    /// One block per connection is in memory at a time. If there is a second connection, it reads the first half
+    /// meanwhile; it is closed then.
+    fn intervals(&self, query: &QueryCodes) -> Result<Vec<Interval>> {
+        let Some(other) = self.other.take() else { return self.intervals_of(ALL_BLOCKS, query) };
+        let half = self.block_count()? as i64 / 2;
+        std::thread::scope(|scope| {
+            let first = scope.spawn(move || other.intervals_of(ALL_BLOCKS.start..half, query));
+            let second = self.intervals_of(half..ALL_BLOCKS.end, query);
+            let mut intervals = first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            intervals.resize(half as usize * BLOCK_ROWS, Interval::NONE);
+            intervals.extend(second?);
+            Ok(intervals)
+        })
+    }
+}
+
 impl Store {
     /// Writes the codes of a slot.
     fn put_codes(&self, slot: i64, quantized: &QuantizedRow) -> rusqlite::Result<()> {
@@ -332,18 +362,9 @@ impl Store {
         self.only("SELECT count(*) FROM codes FULL JOIN codes_sum USING(block) WHERE checksum(bytes) IS NOT sum", [])
     }
 
-    /// The codes of all vectors.
-    pub(crate) fn codes(&self) -> Result<Option<Codes>> {
-        let Some((_, dimensions)) = self.embedder()? else { return Ok(None) };
-        let mut codes = Codes::new(dimensions);
-        codes.reserve(self.block_count()?.saturating_mul(BLOCK_ROWS));
-        self.blocks(ALL_BLOCKS, |number, bytes| codes.load_block(number, bytes))?;
-        Ok(Some(codes))
-    }
-
     /// Pins this connection to the committed state, with the views that word look-ups use. If there are many blocks,
-    /// opens and pins another connection for [`intervals`](Self::intervals).
-    pub(crate) fn pin_for_search(&self) -> Result<Option<Self>> {
+    /// opens and pins another connection for [`intervals`](ReadVectors::intervals).
+    pub(crate) fn pin_for_search(&self) -> Result<()> {
         let other = match self.block_count()? < BLOCKS_FOR_TWO {
             true => None,
             false => Self::open_read(&self.path).and_then(|other| Ok((other.data_version()?, other))).ok(),
@@ -356,23 +377,9 @@ impl Store {
             // the last sync means that it is the same file, not one that replaced it.
             Ok(other.data_version()? == before && other.meta("last_sync")? == self.meta("last_sync")?)
         };
-        Ok(other.and_then(|(before, other)| is_same(&other, before).unwrap_or(false).then_some(other)))
-    }
-
-    /// The bounds of the score of every slot, with one block per connection in memory at a time. For a process that
-    /// searches once, this is half the work of loading all codes. `other` is pinned to the same state and reads the
-    /// first half meanwhile.
-    pub(crate) fn intervals(&self, other: Option<Self>, query: &QueryCodes) -> Result<Vec<Interval>> {
-        let Some(other) = other else { return self.intervals_of(ALL_BLOCKS, query) };
-        let half = self.block_count()? as i64 / 2;
-        std::thread::scope(|scope| {
-            let first = scope.spawn(move || other.intervals_of(ALL_BLOCKS.start..half, query));
-            let second = self.intervals_of(half..ALL_BLOCKS.end, query);
-            let mut intervals = first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            intervals.resize(half as usize * BLOCK_ROWS, Interval::NONE);
-            intervals.extend(second?);
-            Ok(intervals)
-        })
+        let other = other.and_then(|(before, other)| is_same(&other, before).unwrap_or(false).then_some(other));
+        self.other.set(other.map(Box::new));
+        Ok(())
     }
 
     /// The intervals of the slots of some blocks.
@@ -453,7 +460,7 @@ mod tests {
         put(&store, 5 * BLOCK_ROWS as i64 + 3, 7777);
         batch.commit().unwrap();
         let query = QueryCodes::new(&vector(1)).unwrap();
-        assert_eq!(store.intervals(None, &query).unwrap(), loaded(&store, &query));
+        assert_eq!(store.intervals(&query).unwrap(), loaded(&store, &query));
     }
 
     fn loaded(store: &Store, query: &QueryCodes) -> Vec<Interval> {
@@ -475,16 +482,23 @@ mod tests {
         writer.make_vectors("test", 4).unwrap();
         write(&[1, 2000]);
         let query = QueryCodes::new(&vector(1)).unwrap();
-        assert!(Store::open_read(&path).unwrap().pin_for_search().unwrap().is_none(), "few blocks need one connection");
+        let pinned = || {
+            let store = Store::open_read(&path).unwrap();
+            store.pin_for_search().unwrap();
+            let other = store.other.take();
+            let has_other = other.is_some();
+            store.other.set(other);
+            (store, has_other)
+        };
+        assert!(!pinned().1, "few blocks need one connection");
         // No rows in many blocks of both halves.
         let last = (BLOCKS_FOR_TWO * BLOCK_ROWS) as i64;
         write(&[7, 3 * BLOCK_ROWS as i64, last / 2 + 5, last]);
-        let store = Store::open_read(&path).unwrap();
-        let other = store.pin_for_search().unwrap();
-        assert!(other.is_some());
+        let (store, has_other) = pinned();
+        assert!(has_other);
         let before = loaded(&store, &query);
         write(&[5, last / 2 + 9, last + 9]);
-        assert_eq!(store.intervals(other, &query).unwrap(), before);
+        assert_eq!(store.intervals(&query).unwrap(), before);
         assert_ne!(loaded(&writer, &query), before);
     }
 }

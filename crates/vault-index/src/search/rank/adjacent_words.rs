@@ -30,7 +30,7 @@ use crate::search::rank::bm25::{WordScores, idf};
 use crate::search::repeated_passages::REPEATED;
 use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
-use crate::store::Store;
+use crate::store::ReadStore;
 use crate::terms::{TermMatch, Terms, is_stop_word, name_key};
 
 const WHOLE: f64 = 0.9;
@@ -62,7 +62,7 @@ struct Word {
 
 /// Raises the lexical scores of passages that contain words of the text side by side, and of notes with such a name.
 pub(in crate::search) fn add_adjacent(
-    store: &Store,
+    store: &dyn ReadStore,
     snapshot: &Snapshot,
     text: &str,
     lexical: &mut WordScores,

@@ -25,7 +25,7 @@ use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
 use crate::search::rank::query_expansion::{ExpandedQuery, WordForm};
 use crate::search::repeated_passages::REPEATED;
-use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
+use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, ReadStore};
 use crate::terms::{HYPHENATED, TermMatch, Terms, is_stop_word};
 
 /// The weights of fields, by [`Field`].
@@ -86,7 +86,7 @@ impl FoundTerm {
 
 /// Counts terms in passages.
 struct Counter<'a> {
-    store: &'a Store,
+    store: &'a dyn ReadStore,
     passages: &'a [PassageRow],
     of_notes: &'a NotePassages,
     average_length: f64,
@@ -133,7 +133,7 @@ impl WordScores {
     /// Looks the words up. Without `in_passages`, only the notes' own fields are searched, which tell the matches in
     /// names.
     pub(in crate::search) fn run(
-        store: &Store,
+        store: &dyn ReadStore,
         passages: &[PassageRow],
         of_notes: &NotePassages,
         expanded: &ExpandedQuery,
@@ -349,8 +349,8 @@ impl Counter<'_> {
             number <= most
         };
         match form.matching == TermMatch::Whole && is_stop_word(&form.text) {
-            true => self.store.each_field(&form.text, |holder, field| _ = count(&form.text, holder, field))?,
-            false => self.store.each_occurrence(&form.text, form.matching, count)?,
+            true => self.store.each_field(&form.text, &mut |holder, field| _ = count(&form.text, holder, field))?,
+            false => self.store.each_occurrence(&form.text, form.matching, &mut count)?,
         }
         if number > most {
             return Ok(());

@@ -25,7 +25,7 @@ use crate::path::FileId;
 use crate::search::hit::NameMatch;
 use crate::search::note_passages::NotePassages;
 use crate::search::rank::bm25::WordScores;
-use crate::store::{NoteMeta, Store};
+use crate::store::{NoteMeta, ReadStore};
 use crate::terms::{TermMatch, Terms, is_stop_word, name_key};
 
 /// The best score without a name match.
@@ -136,7 +136,7 @@ impl Bands {
 /// The notes with a name that the query equals or starts, or that contains its words. `meant` are its texts with typos
 /// corrected.
 pub(in crate::search) fn named(
-    store: &Store,
+    store: &dyn ReadStore,
     query: &str,
     meant: &[String],
     lexical: &WordScores,

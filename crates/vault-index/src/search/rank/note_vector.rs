@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
-use crate::store::{Store, may_share};
+use crate::store::{ReadStore, may_share};
 use crate::terms::TermMatch;
 
 /// The most lines that are looked up; later lines count as the note's own.
@@ -31,7 +31,7 @@ pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Resul
             )
             .with_remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
         };
-        let texts = if snapshot.has_vectors { own_texts(snapshot, &store, note)? } else { vec![None; slots.len()] };
+        let texts = if snapshot.has_vectors { own_texts(snapshot, &*store, note)? } else { vec![None; slots.len()] };
         (slots, texts)
     };
     let mut vectors = Vec::new();
@@ -48,12 +48,12 @@ pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Resul
     let stored = store.vectors()?;
     for (slot, text) in slots.iter().zip(&texts) {
         if let (Some(slot), None) = (slot, text) {
-            vectors.push(stored.get(*slot)?);
+            vectors.push(stored(*slot)?);
         }
     }
     if vectors.is_empty() {
         for slot in slots.iter().flatten() {
-            vectors.push(stored.get(*slot)?);
+            vectors.push(stored(*slot)?);
         }
     }
     let mut sum: Vec<f32> = Vec::new();
@@ -75,7 +75,7 @@ pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Resul
 }
 
 /// The text of each passage of a note that few other notes share, in order. `None`: all of it.
-fn own_texts(snapshot: &Snapshot, store: &Store, note: FileId) -> Result<Vec<Option<String>>> {
+fn own_texts(snapshot: &Snapshot, store: &dyn ReadStore, note: FileId) -> Result<Vec<Option<String>>> {
     let mut known: HashMap<String, bool> = HashMap::new();
     let mut own_texts = Vec::new();
     for passage in store.passage_texts(note)? {
@@ -103,7 +103,7 @@ fn own_texts(snapshot: &Snapshot, store: &Store, note: FileId) -> Result<Vec<Opt
 }
 
 /// Whether too many notes contain the words of a line, side by side.
-fn is_of_many(snapshot: &Snapshot, store: &Store, line: &str) -> Result<bool> {
+fn is_of_many(snapshot: &Snapshot, store: &dyn ReadStore, line: &str) -> Result<bool> {
     let holders = passages_with_phrase(store, line, TermMatch::Whole)?.unwrap_or_default();
     let mut notes: Vec<FileId> =
         holders.into_iter().filter_map(|id| Some(snapshot.passages[snapshot.position(id)?].note)).collect();

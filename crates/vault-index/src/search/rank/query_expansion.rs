@@ -12,7 +12,7 @@ use unicode_normalization::char::is_combining_mark;
 use crate::error::Result;
 use crate::search::hit::Substitution;
 use crate::search::vocabulary::Vocabulary;
-use crate::store::Store;
+use crate::store::ReadStore;
 use crate::terms::{QueryTerm, TermMatch, Terms, is_stop_word, stem};
 
 /// The weight of other words with the same stem, and of words that differ only in hyphens.
@@ -95,9 +95,9 @@ struct QueryWord {
 impl ExpandedQuery {
     /// Looks the words up. `vocabulary` is called if no note has a word.
     pub(in crate::search) fn new<'v>(
-        store: &Store,
+        store: &dyn ReadStore,
         asked: &QueryText<'_>,
-        vocabulary: &dyn Fn(&Store) -> Result<&'v Vocabulary>,
+        vocabulary: &dyn Fn(&dyn ReadStore) -> Result<&'v Vocabulary>,
     ) -> Result<Self> {
         let mut expanded = Self::default();
         let mut terms = Terms::new();
@@ -135,9 +135,9 @@ impl ExpandedQuery {
 
     fn read<'v>(
         &mut self,
-        store: &Store,
+        store: &dyn ReadStore,
         typed: &QueryWord,
-        vocabulary: &dyn Fn(&Store) -> Result<&'v Vocabulary>,
+        vocabulary: &dyn Fn(&dyn ReadStore) -> Result<&'v Vocabulary>,
     ) -> Result<ExpandedWord> {
         let QueryTerm { text, matching } = &typed.term;
         let itself = WordForm { text: text.clone(), matching: *matching, weight: 1.0, is_exact: true };
@@ -213,7 +213,7 @@ fn beginning_so(typed: &QueryWord) -> ExpandedWord {
 }
 
 /// The other words with the stem of a word, with this weight.
-fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<Item = WordForm>> {
+fn of_same_stem(store: &dyn ReadStore, word: &str, weight: f64) -> Result<impl Iterator<Item = WordForm>> {
     let words = store.words_with_stem(&stem(word))?;
     let others: Vec<String> = words.into_iter().filter(|other| other != word).collect();
     let weight = SAME_STEM * weight;
@@ -221,7 +221,7 @@ fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<
 }
 
 /// Whether a note has any form of the word. Words of the vocabulary may no longer be in a note.
-fn is_in_a_note(store: &Store, word: &ExpandedWord) -> Result<bool> {
+fn is_in_a_note(store: &dyn ReadStore, word: &ExpandedWord) -> Result<bool> {
     for form in word.forms.iter().chain(&word.beginning) {
         if store.is_in_a_note(&form.text, form.matching)? {
             return Ok(true);
@@ -231,7 +231,7 @@ fn is_in_a_note(store: &Store, word: &ExpandedWord) -> Result<bool> {
 }
 
 /// The corrections of a word: the nearest words that a note has, and among equally near ones the most frequent.
-fn nearest(store: &Store, vocabulary: &Vocabulary, word: &str) -> Result<Vec<String>> {
+fn nearest(store: &dyn ReadStore, vocabulary: &Vocabulary, word: &str) -> Result<Vec<String>> {
     let mut nearest = Vec::new();
     let mut distance = None;
     for near in vocabulary.near(word) {
@@ -247,7 +247,7 @@ fn nearest(store: &Store, vocabulary: &Vocabulary, word: &str) -> Result<Vec<Str
 }
 
 /// The most frequent of the words that a note has.
-fn most_frequent(store: &Store, words: Vec<String>) -> Result<Vec<String>> {
+fn most_frequent(store: &dyn ReadStore, words: Vec<String>) -> Result<Vec<String>> {
     let mut counted: Vec<(u64, String)> = Vec::with_capacity(words.len());
     for word in words {
         let frequency = store.document_frequency(&word)?;
@@ -261,7 +261,7 @@ fn most_frequent(store: &Store, words: Vec<String>) -> Result<Vec<String>> {
 }
 
 /// The words to look up, each once, in the query's order: no stop words unless there are no others.
-fn choose(store: &Store, text: &str) -> Result<Vec<QueryWord>> {
+fn choose(store: &dyn ReadStore, text: &str) -> Result<Vec<QueryWord>> {
     let mut known: HashMap<QueryTerm, usize> = HashMap::new();
     let mut words: Vec<QueryWord> = Vec::new();
     let mut last = None;

@@ -24,7 +24,7 @@ use crate::search::select::note_dates::{Days, days_of_notes};
 use crate::search::select::passage_scopes::{blocks, sections, tasks};
 use crate::search::select::phrase::passages_with_phrase;
 use crate::search::snapshot::Snapshot;
-use crate::store::{PropertyValue, Store};
+use crate::store::{PropertyValue, ReadStore};
 use crate::terms::TermMatch;
 
 /// The number of passage texts that are read before they are searched, on all cores. The index is not locked during the
@@ -126,24 +126,24 @@ impl<'a> Evaluator<'a> {
             }
             Test::FileName(text) => {
                 let name = text.matcher()?;
-                self.notes_where(&store, |path, _| name.holds(&Text::new(path.file_name())))?
+                self.notes_where(&*store, |path, _| name.holds(&Text::new(path.file_name())))?
             }
             Test::Path(glob) => {
                 let pattern = PathPattern::new(glob)?;
-                self.notes_where(&store, |path, _| pattern.matches(path))?
+                self.notes_where(&*store, |path, _| pattern.matches(path))?
             }
             Test::PathText(text) => {
                 let path_text = text.matcher()?;
-                self.notes_where(&store, |path, _| path_text.holds(&Text::new(path.as_str())))?
+                self.notes_where(&*store, |path, _| path_text.holds(&Text::new(path.as_str())))?
             }
             Test::Tag(tag) => store.notes_with_tag(TagKey::new(tag).as_str())?.into_iter().collect(),
-            Test::Property(test) => with_property(&store, test, &self.now)?,
+            Test::Property(test) => with_property(&*store, test, &self.now)?,
             Test::LinksTo(name) => {
-                let target = find_note(&store, name)?;
+                let target = find_note(&*store, name)?;
                 store.links_to(target)?.into_iter().map(|link| link.source).collect()
             }
             Test::LinkedFrom(name) => {
-                let source = find_note(&store, name)?;
+                let source = find_note(&*store, name)?;
                 store.links_from(source)?.into_iter().filter_map(|link| link.target).collect()
             }
             Test::Orphan => {
@@ -153,18 +153,18 @@ impl<'a> Evaluator<'a> {
             }
             Test::Date(range) => {
                 if self.days.get().is_none() {
-                    _ = self.days.set(days_of_notes(&store, &self.now)?);
+                    _ = self.days.set(days_of_notes(&*store, &self.now)?);
                 }
                 let days = self.days.get().into_iter().flatten();
                 days.filter(|(_, (first, end))| range.contains(*first, *end)).map(|(note, _)| *note).collect()
             }
             Test::ModifiedSince(moment) => {
                 let from = nanoseconds(*moment);
-                self.notes_where(&store, |_, modified| modified >= from)?
+                self.notes_where(&*store, |_, modified| modified >= from)?
             }
             Test::ModifiedBefore(moment) => {
                 let before = nanoseconds(*moment);
-                self.notes_where(&store, |_, modified| modified < before)?
+                self.notes_where(&*store, |_, modified| modified < before)?
             }
         };
         let mut meeting = vec![false; among.len()];
@@ -172,7 +172,7 @@ impl<'a> Evaluator<'a> {
         Ok(ConditionMatches { notes: meeting, holding: None })
     }
 
-    fn notes_where(&self, store: &Store, holds: impl Fn(&VaultPath, i64) -> bool) -> Result<HashSet<FileId>> {
+    fn notes_where(&self, store: &dyn ReadStore, holds: impl Fn(&VaultPath, i64) -> bool) -> Result<HashSet<FileId>> {
         if self.notes.get().is_none() {
             _ = self.notes.set(store.notes()?);
         }
@@ -220,8 +220,8 @@ impl<'a> Evaluator<'a> {
     fn indexed(&self, test: &TextTest) -> Result<Option<Vec<bool>>> {
         let store = self.snapshot.store();
         let holders = match &test.holds {
-            TextPattern::Words(text) => passages_with_phrase(&store, text, TermMatch::Whole)?,
-            TextPattern::Prefix(text) => passages_with_phrase(&store, text, TermMatch::Prefix)?,
+            TextPattern::Words(text) => passages_with_phrase(&*store, text, TermMatch::Whole)?,
+            TextPattern::Prefix(text) => passages_with_phrase(&*store, text, TermMatch::Prefix)?,
             TextPattern::Characters(_) | TextPattern::Regex(_) => None,
         };
         let Some(holders) = holders else { return Ok(None) };
@@ -315,7 +315,7 @@ impl<'a> Evaluator<'a> {
         for batch in wanted.chunks(TEXTS_AT_ONCE) {
             let ids: Vec<i64> = batch.iter().map(|at| self.snapshot.passages[*at].id).collect();
             let mut texts: Vec<(i64, String)> = Vec::with_capacity(ids.len());
-            self.snapshot.store().each_text(&ids, |id, text| texts.push((id, text.to_owned())))?;
+            self.snapshot.store().each_text(&ids, &mut |id, text| texts.push((id, text.to_owned())))?;
             let passing: Vec<(i64, bool)> = texts.into_par_iter().map(|(id, text)| (id, passes(&text))).collect();
             for (id, passes) in passing {
                 if let Some(at) = self.snapshot.position(id) {
@@ -346,7 +346,7 @@ impl<'a> Evaluator<'a> {
             while bytes < BYTES_AT_ONCE
                 && let Some((note, range)) = wanted.next()
             {
-                let text = NoteText::read(&store, note)?;
+                let text = NoteText::read(&*store, note)?;
                 bytes += text.body.len();
                 texts.push((range, text));
             }
@@ -373,7 +373,7 @@ struct NoteText {
 }
 
 impl NoteText {
-    fn read(store: &Store, note: FileId) -> Result<Self> {
+    fn read(store: &dyn ReadStore, note: FileId) -> Result<Self> {
         let mut body = String::new();
         let mut starts = Vec::new();
         let mut first_line = 1;
@@ -426,7 +426,7 @@ fn nanoseconds(moment: Timestamp) -> i64 {
 }
 
 /// Notes whose properties pass a test.
-fn with_property(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<HashSet<FileId>> {
+fn with_property(store: &dyn ReadStore, test: &PropertyTest, now: &Zoned) -> Result<HashSet<FileId>> {
     let key = property_key(&test.key);
     if test.test == Comparison::Exists {
         return Ok(store.notes_with_property(&key)?.into_iter().collect());

@@ -4,11 +4,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::likeness::nearest;
 use crate::links::{Names, ranked};
 use crate::path::{FileId, VaultPath};
-use crate::store::Store;
+use crate::store::ReadStore;
 
 /// The note that a person names: by its path, with or without its extension, or as in a link from the vault's root.
 /// Among files whose paths differ only in case, the exact spelling wins, which a link would ignore.
-pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
+pub(crate) fn find_note(store: &dyn ReadStore, name: &str) -> Result<FileId> {
     let name = name.trim().trim_start_matches("[[").trim_end_matches("]]");
     if let Some(path) = VaultPath::new(name)
         && let Some(id) = store.file_id(&path)?

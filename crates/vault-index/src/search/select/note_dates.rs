@@ -8,14 +8,14 @@ use jiff::civil::Date;
 use crate::error::Result;
 use crate::path::{FileId, VaultPath};
 use crate::search::query::dates::{days_of_property, period, written_day, written_month};
-use crate::store::Store;
+use crate::store::ReadStore;
 
 /// The first day of a note's date, and the day after the last.
 pub(super) type Days = (Date, Option<Date>);
 
 /// The dates of all notes that have one: by the property `date`, else by the name of the file, else by the property
 /// `created`. Times with a zone are converted to the local day.
-pub(super) fn days_of_notes(store: &Store, now: &Zoned) -> Result<HashMap<FileId, Days>> {
+pub(super) fn days_of_notes(store: &dyn ReadStore, now: &Zoned) -> Result<HashMap<FileId, Days>> {
     let mut days: HashMap<FileId, Days> = HashMap::new();
     let mut add = |note, of: Option<Days>| {
         if let Some(of) = of {
