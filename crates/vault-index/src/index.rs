@@ -35,7 +35,9 @@ use crate::path::VaultPath;
 use crate::private_file::private_folder;
 use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
-use crate::store::{PACE, REBUILDING_TO, REPAIR, ReadNotes, ReadPassages, ReadVectors, Store};
+use crate::store::{
+    PACE, REBUILDING_TO, REPAIR, ReadNotes, ReadPassages, ReadVectors, Store, WriteNotes, WritePassages,
+};
 
 pub use graph::{GraphData, GraphNode, VaultFile};
 #[cfg(feature = "watch")]

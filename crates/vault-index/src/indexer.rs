@@ -45,7 +45,7 @@ use crate::lock::{self, Lock, LockName};
 use crate::note::{ParseOptions, TitleSource};
 use crate::path::{FileId, VaultPath};
 use crate::report::{Progress, Report, Stage};
-use crate::store::{NoteFields, ReadLinks, ReadNotes, ReadPassages, Store, StoredFile, StoredLink, StoredTexts};
+use crate::store::{NoteFields, StoredFile, StoredLink, StoredTexts, WriteStore};
 
 /// Up to this number of changed names, only links by these names are resolved again; above it, all links.
 const FEW_NAMES: usize = 2000;
@@ -55,7 +55,7 @@ const NOTED_EVERY_SECONDS: u64 = 60;
 
 /// The inputs of a sync.
 pub(crate) struct Indexer<'a> {
-    pub store: &'a Store,
+    pub store: &'a dyn WriteStore,
     /// The index file whose locks are taken. `None`: no other process opens the store.
     pub locks: Option<&'a Path>,
     pub vault: &'a Path,
@@ -223,9 +223,7 @@ impl Indexer<'_> {
         let paths: HashMap<FileId, VaultPath> = paths.into_iter().collect();
         let table: Names = paths.iter().map(|(id, path)| (*id, path)).collect();
         self.resolve_again(&names, &moved, &jobs, &paths, &table)?;
-        self.store.set_unread(jobs.len())?;
-        self.store.find_shared_headings()?;
-        batch.commit()?;
+        batch.commit_notes(jobs.len())?;
         end_stage(report, "links", stage);
 
         self.write_notes(jobs, &table, report)?;
@@ -280,7 +278,7 @@ impl Indexer<'_> {
                     names.extend(keys_leading_to(&known.path));
                     if known.indexed && known.path.kind().is_note() {
                         report.removed += 1;
-                        self.remove_note(known.id)?;
+                        store.remove_note(known.id)?;
                     }
                     store.put_warnings(known.path.as_str(), &[], false)?;
                     store.remove_file(known.id, &known.path)?;
@@ -312,7 +310,7 @@ impl Indexer<'_> {
                     } else if known.path.kind().is_note() {
                         report.removed += 1;
                         store.put_warnings(known.path.as_str(), &[], false)?;
-                        self.remove_note(known.id)?;
+                        store.remove_note(known.id)?;
                     }
                 }
                 // The old rows can be found until the new ones are written. Without a hash the note is read again if
@@ -361,11 +359,7 @@ impl Indexer<'_> {
                 written.push((*id, reader.note_fields(&texts)));
             }
         }
-        // All removals come first, then the rest by id; otherwise the keyword index is written out for each.
-        written.sort_unstable_by_key(|(id, _)| *id);
-        written.iter().try_for_each(|(id, _)| self.store.remove_note_words(*id))?;
-        self.store.put_vocabulary(&reader.into_new())?;
-        written.iter().try_for_each(|(id, fields)| self.store.put_note_words(*id, fields))
+        self.store.replace_note_words(written, &reader.into_new())
     }
 
     fn put_file(&self, id: FileId, file: &DiskFile, hash: Option<ContentHash>, checked_at_ns: i64) -> Result<()> {
@@ -373,13 +367,6 @@ impl Indexer<'_> {
         let DiskFile { path, disk, stat, indexed, .. } = file.clone();
         let known = KnownFile { id, path, stat, indexed, hash, checked_at_ns };
         self.store.put_file(&StoredFile { known, disk, version })
-    }
-
-    /// Returns whether the note had rows.
-    fn remove_note(&self, id: FileId) -> Result<bool> {
-        self.store.remove_passages(id)?;
-        self.store.remove_links(id)?;
-        self.store.remove_note(id)
     }
 
     /// Resolves links again whose name was added or removed, and the links of notes that moved; not those of notes that

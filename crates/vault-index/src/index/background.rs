@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::indexer::{EmbeddingSchedule, Indexer, SyncOptions};
 use crate::lock::{self, LockName, is_claimed};
 use crate::report::{BackgroundStatus, FailedText, Report};
-use crate::store::{BACKGROUND, PendingText, REBUILDING_TO, ReadPassages, Store};
+use crate::store::{BACKGROUND, PendingText, REBUILDING_TO, ReadPassages, Store, WritePassages, WriteStore};
 
 /// After a process failed or was killed, no other one starts for this long.
 const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_hours(1);
@@ -49,11 +49,11 @@ impl Record {
         Ok(record)
     }
 
-    fn save(&self, store: &Store) -> Result<()> {
+    fn save(&self, store: &dyn WriteStore) -> Result<()> {
         store.set_meta(BACKGROUND, &serde_json::to_string(self).expect("plain values"))
     }
 
-    fn leave_out(&mut self, store: &Store, id: i64, error: String) -> Result<()> {
+    fn leave_out(&mut self, store: &dyn WriteStore, id: i64, error: String) -> Result<()> {
         if let Some((path, line)) = store.place_of(id)? {
             self.failed.push((id, FailedText { path, line, error }));
         }

@@ -11,7 +11,9 @@ use crate::note::{LinkKind, LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkRow, NoteWarning, ResolvedLink, SkippedNote, TagCount, UnresolvedName};
 use crate::search::find_note;
-use crate::store::{Anchors, NoteMeta, PassageText, ReadLinks, ReadNotes, ReadPassages, Store, StoredLink};
+use crate::store::{
+    Anchors, NoteMeta, PassageText, ReadLinks, ReadNotes, ReadPassages, Store, StoredLink, WriteLinks, WriteNotes,
+};
 
 /// The result of [`Index::graph`]: the whole link graph, ready to be drawn.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -13,7 +13,7 @@ use crate::note::{Note, ParseOptions, is_boundary, opaque_spans, parse};
 use crate::path::{FileId, VaultPath};
 use crate::report::Mention;
 use crate::search::{find_note, passages_with_phrase};
-use crate::store::{ReadNames, Store, StoredFile};
+use crate::store::{ReadNames, Store, StoredFile, WriteNotes};
 use crate::terms::TermMatch;
 
 impl Index {

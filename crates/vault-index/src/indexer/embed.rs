@@ -11,7 +11,7 @@ use crate::indexer::pace::Pace;
 use crate::indexer::prepare::text_to_embed;
 use crate::lock::{self, LockName};
 use crate::report::{Progress, Report, Stage};
-use crate::store::{EmbeddingKey, PACE, PendingText, REBUILDING_TO, ReadPassages, key_of, least_size};
+use crate::store::{EmbeddingKey, PACE, PendingText, REBUILDING_TO, key_of, least_size};
 
 /// The aim for the duration of a round of embedding. Between rounds, the time limit and stop requests are checked. A
 /// round has as many texts as take about this long, but at least the batch size of the model.
@@ -165,13 +165,10 @@ impl Indexer<'_> {
     pub(crate) fn embed_round(&self, pending: &[PendingText], pace: &mut Pace, report: &mut Report) -> Result<()> {
         let texts: Vec<String> = pending.iter().map(|text| self.text_of(text)).collect();
         let keys: Vec<EmbeddingKey> = texts.iter().map(|text| key_of(text)).collect();
-        let mut new: HashMap<EmbeddingKey, &str> = HashMap::new();
-        for (key, text) in keys.iter().zip(&texts) {
-            if self.store.find_vector(key)?.is_none() {
-                new.insert(*key, text);
-            }
-        }
-        let (new, fresh): (Vec<EmbeddingKey>, Vec<&str>) = new.into_iter().unzip();
+        let mut without = self.store.without_vector(&keys)?;
+        // Each text once.
+        let new = keys.iter().zip(&texts).filter(|(key, _)| without.remove(*key));
+        let (new, fresh): (Vec<EmbeddingKey>, Vec<&str>) = new.map(|(key, text)| (*key, text.as_str())).unzip();
         let vectors = if fresh.is_empty() { Vec::new() } else { self.embedder.embed(&fresh, Role::Passage)? };
         if vectors.len() != fresh.len() {
             return Err(Error::new(
@@ -183,22 +180,7 @@ impl Indexer<'_> {
 
         let _lock = self.lock(LockName::Write)?;
         let batch = self.store.begin()?;
-        let mut free = self.store.free_slots()?;
-        let mut embedded = 0;
-        for (text, key) in pending.iter().zip(&keys) {
-            let slot = match (self.store.find_vector(key)?, vectors.get(key)) {
-                (Some(slot), _) => slot,
-                (None, Some(vector)) => {
-                    let slot = free.next().expect("slots do not end");
-                    self.store.put_vector(slot, key, vector)?;
-                    embedded += 1;
-                    slot
-                }
-                // Another process has dropped it since the check, so it stays pending.
-                (None, None) => continue,
-            };
-            self.store.set_vector(text, slot)?;
-        }
+        let embedded = self.store.set_vectors(pending, &keys, &vectors)?;
         pace.add(pending.len(), pending.iter().map(PendingText::size).sum());
         // Vectors that are reused say nothing about the speed of the model.
         if let Some(pace) = pace.to_store().filter(|_| 2 * embedded > pending.len()) {

@@ -9,34 +9,15 @@ use crate::chunk::{
 };
 use crate::embed::Embedder;
 use crate::error::Warning;
-use crate::files::{ContentHash, DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
+use crate::files::{DiskFile, MAX_NOTE_BYTES, read_note};
 use crate::indexer::words::{NoteTexts, SentWords, WordReader, without_drawings};
 use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse, property_key};
 use crate::path::VaultPath;
 use crate::store::{
-    Anchors, EmbeddingKey, LinkRow, Name, NewPassage, NoteFields, NoteRow, PassageFields, PropertyValue, Word, json,
-    key_of, number_of,
+    Anchors, LinkRow, Name, NewNote, NewPassage, NoteRow, PassageFields, PropertyValue, json, key_of, number_of,
 };
 use crate::terms::{TERMS_VERSION, name_key};
-
-/// The data of one note for the store.
-pub(super) struct PreparedNote {
-    /// The stat of the file when it was read.
-    pub stat: FileStat,
-    pub hash: ContentHash,
-    /// The time before it was read.
-    pub checked_at_ns: i64,
-    pub row: NoteRow,
-    /// The key of [`NoteRow::file_title`].
-    pub title_key: Option<EmbeddingKey>,
-    pub links: Vec<LinkRow>,
-    pub fields: NoteFields,
-    pub passages: Vec<NewPassage>,
-    /// The words that the vocabulary may lack.
-    pub words: Vec<Word>,
-    pub warnings: Vec<Warning>,
-}
 
 /// Increased whenever the words of the passages of an unchanged note can change.
 const FIELDS_VERSION: u32 = 4;
@@ -78,7 +59,7 @@ impl<'a> Preparer<'a> {
 
     /// # Errors
     /// A warning that says why the note is skipped.
-    pub(super) fn prepare(&self, file: &DiskFile) -> Result<PreparedNote, Warning> {
+    pub(super) fn prepare(&self, file: &DiskFile) -> Result<NewNote, Warning> {
         let checked_at_ns = now_ns();
         let content = read_note(self.vault, file, MAX_NOTE_BYTES)?;
         let note = parse(&file.path, &content.bytes, &self.parse);
@@ -150,7 +131,7 @@ impl<'a> Preparer<'a> {
         let title_key = row.file_title.as_deref().map(key_of);
         let links = note.links.into_iter().map(|link| self.link(link, path)).collect();
         let (words, warnings) = (reader.into_new(), note.warnings);
-        Ok(PreparedNote { stat, hash, checked_at_ns, row, title_key, links, fields, passages, words, warnings })
+        Ok(NewNote { stat, hash, checked_at_ns, row, title_key, links, fields, passages, words, warnings })
     }
 
     fn link(&self, link: Link, source: &VaultPath) -> LinkRow {

@@ -7,12 +7,11 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result, Warning};
-use crate::indexer::prepare::{PreparedNote, Preparer};
+use crate::indexer::prepare::Preparer;
 use crate::indexer::{ChangeKind, Indexer, Job};
 use crate::links::{Names, Resolver};
-use crate::path::FileId;
 use crate::report::{Report, Stage};
-use crate::store::{Batch, NoteFields, PassageFields};
+use crate::store::{Batch, NewNote};
 
 /// A batch is closed at this number of notes or bytes, whichever comes first. It is small, so that all cores have work
 /// even with few notes, and no core waits long for the last batch.
@@ -29,23 +28,14 @@ const TRANSACTION_NOTES: usize = 8192;
 const TRANSACTION_WORDS: usize = 16 << 20;
 
 /// Writes notes, some batches per transaction.
-///
-/// SQLite makes the keyword index write out its buffered words before any statement that may have to be undone alone,
-/// such as an upsert or the removal of a note's words, and one part of that index per note would be far too slow. The
-/// rows of a new note need no such statement, so its words are written with them. The words of other notes are written
-/// last in each transaction.
 struct Writer<'a> {
     indexer: &'a Indexer<'a>,
-    next_passage: i64,
     /// The number of notes that are not written yet.
     unread: usize,
-    transaction: Option<Batch<'a>>,
+    transaction: Option<Box<dyn Batch + 'a>>,
     /// The size of the transaction, in notes and bytes of words.
     notes: usize,
     bytes: usize,
-    /// The words that are written last, by note and by passage.
-    note_words: Vec<(FileId, NoteFields)>,
-    words: Vec<(i64, PassageFields)>,
 }
 
 impl Indexer<'_> {
@@ -53,16 +43,7 @@ impl Indexer<'_> {
     pub(super) fn write_notes(&self, jobs: Vec<Job>, names: &Names, report: &mut Report) -> Result<()> {
         let total = jobs.len();
         let preparer = Preparer::new(self.vault, self.embedder, Resolver::new(names), self.parse.clone());
-        let mut writer = Writer {
-            indexer: self,
-            next_passage: self.store.next_passage_id()?,
-            unread: total,
-            transaction: None,
-            notes: 0,
-            bytes: 0,
-            note_words: Vec::new(),
-            words: Vec::new(),
-        };
+        let mut writer = Writer { indexer: self, unread: total, transaction: None, notes: 0, bytes: 0 };
         let options = self.options;
         let read = |job: Job| {
             let note = preparer.prepare(&job.file);
@@ -104,29 +85,36 @@ impl Indexer<'_> {
 }
 
 impl Writer<'_> {
-    fn write(&mut self, batch: Vec<(Job, Result<PreparedNote, Warning>)>, report: &mut Report) -> Result<()> {
-        if self.transaction.is_none() {
-            self.transaction = Some(self.indexer.store.begin()?);
+    fn write(&mut self, notes: Vec<(Job, Result<NewNote, Warning>)>, report: &mut Report) -> Result<()> {
+        let mut batch = self.transaction.take().map_or_else(|| self.indexer.store.begin(), Ok)?;
+        self.notes += notes.len();
+        self.unread -= notes.len();
+        for (job, note) in &notes {
+            self.bytes += note.as_ref().map_or(0, NewNote::word_bytes);
+            self.write_note(&mut *batch, job, note, report)?;
         }
-        self.notes += batch.len();
-        self.unread -= batch.len();
-        batch.iter().try_for_each(|(job, note)| self.write_note(job, note, report))?;
+        self.transaction = Some(batch);
         // Another thread frees the memory that other threads allocated, while this one continues to write.
-        rayon::spawn(move || drop(batch));
+        rayon::spawn(move || drop(notes));
         if self.notes >= TRANSACTION_NOTES || self.bytes >= TRANSACTION_WORDS { self.commit() } else { Ok(()) }
     }
 
     /// Replaces the rows of a note; for one that could not be read, stores only the warning.
-    fn write_note(&mut self, job: &Job, note: &Result<PreparedNote, Warning>, report: &mut Report) -> Result<()> {
-        let (indexer, store) = (self.indexer, self.indexer.store);
-        let path = job.file.path.as_str();
+    fn write_note(
+        &self,
+        batch: &mut dyn Batch,
+        job: &Job,
+        note: &Result<NewNote, Warning>,
+        report: &mut Report,
+    ) -> Result<()> {
+        let (indexer, store, path) = (self.indexer, self.indexer.store, &job.file.path);
         let is_new = job.counts_as == ChangeKind::Added;
-        let had_rows = !is_new && indexer.remove_note(job.id)?;
+        let had_rows = !is_new && store.remove_note(job.id)?;
         let note = match note {
             Ok(note) => note,
             Err(warning) => {
                 report.removed += usize::from(had_rows);
-                return store.put_warnings(path, std::slice::from_ref(warning), true);
+                return store.put_warnings(path.as_str(), std::slice::from_ref(warning), true);
             }
         };
         match job.counts_as {
@@ -135,43 +123,14 @@ impl Writer<'_> {
             // This includes notes that an earlier, interrupted sync did not reach.
             _ => report.added += 1,
         }
-        store.put_warnings(path, &note.warnings, false)?;
-        store.set_read(job.id, &note.stat, &note.hash, note.checked_at_ns, indexer.version())?;
-        let title_vector = note.title_key.map_or(Ok(None), |key| store.find_vector(&key))?;
-        store.put_note(job.id, &note.row, title_vector)?;
-        store.put_links(job.id, &note.links)?;
-        store.put_vocabulary(&note.words)?;
-        self.bytes += note.fields.bytes();
-        match is_new {
-            true => store.put_note_words(job.id, &note.fields)?,
-            false => self.note_words.push((job.id, note.fields.clone())),
-        }
-        for passage in &note.passages {
-            let vector = store.find_vector(&passage.key)?;
-            report.reused += usize::from(vector.is_some());
-            store.put_passage(self.next_passage, job.id, vector, passage)?;
-            self.bytes += passage.fields.bytes();
-            match is_new {
-                true => store.put_words(self.next_passage, &passage.fields)?,
-                false => self.words.push((self.next_passage, passage.fields.clone())),
-            }
-            self.next_passage += 1;
-        }
+        report.reused += batch.put_note(job.id, path, note, indexer.version(), is_new)?;
         Ok(())
     }
 
     fn commit(&mut self) -> Result<()> {
-        let Some(transaction) = self.transaction.take() else { return Ok(()) };
-        let store = self.indexer.store;
-        // In ascending order, because the keyword index is written out before an id that is lower than the last one.
-        self.note_words.sort_unstable_by_key(|(note, _)| *note);
-        self.note_words.drain(..).try_for_each(|(note, fields)| store.put_note_words(note, &fields))?;
-        self.words.drain(..).try_for_each(|(passage, fields)| store.put_words(passage, &fields))?;
-        store.set_unread(self.unread)?;
-        store.set_next_passage_id(self.next_passage)?;
-        store.find_shared_headings()?;
+        let Some(batch) = self.transaction.take() else { return Ok(()) };
         (self.notes, self.bytes) = (0, 0);
-        transaction.commit()
+        batch.commit_notes(self.unread)
     }
 }
 

@@ -117,6 +117,12 @@ pub(crate) trait ReadWords {
     fn passages_with(&self, phrase: &[QueryTerm]) -> Result<Vec<i64>>;
 }
 
+/// What the indexer changes of words besides those of new notes.
+pub(crate) trait WriteWords {
+    /// Replaces the words of notes' own fields, and adds words to the vocabulary.
+    fn replace_note_words(&self, notes: Vec<(FileId, NoteFields)>, vocabulary: &[Word]) -> Result<()>;
+}
+
 impl Store {
     /// Adds the words of a note's own fields.
     pub(crate) fn put_note_words(&self, note: FileId, fields: &NoteFields) -> Result<()> {
@@ -128,7 +134,7 @@ impl Store {
     }
 
     /// Removes the words of a note's own fields.
-    pub(crate) fn remove_note_words(&self, note: FileId) -> Result<()> {
+    pub(super) fn remove_note_words(&self, note: FileId) -> Result<()> {
         self.run("DELETE FROM note_words WHERE rowid = ?1", [note])
     }
 
@@ -160,6 +166,16 @@ impl Store {
         // Rolling back a transaction removes them.
         self.has_views.set(self.conn.is_autocommit());
         Ok(())
+    }
+}
+
+impl WriteWords for Store {
+    fn replace_note_words(&self, mut notes: Vec<(FileId, NoteFields)>, vocabulary: &[Word]) -> Result<()> {
+        // All removals come first, then the rest by id; otherwise the keyword index is written out for each.
+        notes.sort_unstable_by_key(|(note, _)| *note);
+        notes.iter().try_for_each(|(note, _)| self.remove_note_words(*note))?;
+        self.put_vocabulary(vocabulary)?;
+        notes.iter().try_for_each(|(note, fields)| self.put_note_words(*note, fields))
     }
 }
 

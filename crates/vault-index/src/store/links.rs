@@ -7,7 +7,7 @@ use rusqlite::{Params, Row, params};
 use crate::error::Result;
 use crate::note::{Link, LinkKind};
 use crate::path::{FileId, VaultPath};
-use crate::store::notes::ReadNotes;
+use crate::store::notes::{ReadNotes, WriteNotes};
 use crate::store::{Store, number_of};
 
 /// The data of a link row.
@@ -51,9 +51,21 @@ pub(crate) trait ReadLinks {
     fn linked(&self) -> Result<Vec<FileId>>;
 }
 
+/// What the indexer asks and changes of links.
+pub(crate) trait WriteLinks {
+    /// The links whose resolution depends on a name, and possibly some others.
+    fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>>;
+
+    /// A page of all links: those after `after`, `limit` at most.
+    fn links_after(&self, after: i64, limit: usize) -> Result<Vec<StoredLink>>;
+
+    /// Sets the target of a link.
+    fn set_target(&self, link: i64, target: Option<FileId>) -> Result<()>;
+}
+
 impl Store {
     /// Adds the links of a note.
-    pub(crate) fn put_links(&self, source: FileId, links: &[LinkRow]) -> Result<()> {
+    pub(super) fn put_links(&self, source: FileId, links: &[LinkRow]) -> Result<()> {
         self.with(|conn| {
             let mut insert = conn.prepare_cached(
                 "INSERT INTO link(id, source, line, start, end, kind, raw, path, subpath, display, name, target)
@@ -80,7 +92,7 @@ impl Store {
     }
 
     /// Removes the links of a note.
-    pub(crate) fn remove_links(&self, source: FileId) -> Result<()> {
+    pub(super) fn remove_links(&self, source: FileId) -> Result<()> {
         let ids = ids_of(source);
         self.run("DELETE FROM link WHERE id >= ?1 AND id < ?2", [ids.start, ids.end])
     }
@@ -90,24 +102,9 @@ impl Store {
         self.only("SELECT EXISTS (SELECT 1 FROM link WHERE target = ?1)", [target])
     }
 
-    /// Sets the target of a link.
-    pub(crate) fn set_target(&self, link: i64, target: Option<FileId>) -> Result<()> {
-        self.run("UPDATE link SET target = ?2 WHERE id = ?1", params![link, target])
-    }
-
     /// The links that name a heading or block, ordered by source and position.
     pub(crate) fn links_with_subpath(&self) -> Result<Vec<StoredLink>> {
         self.links("subpath IS NOT NULL ORDER BY id", [])
-    }
-
-    /// The links whose resolution depends on a name, and possibly some others.
-    pub(crate) fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>> {
-        self.links("name = ?1", [number_of(name_key)])
-    }
-
-    /// A page of all links: those after `after`, `limit` at most.
-    pub(crate) fn links_after(&self, after: i64, limit: usize) -> Result<Vec<StoredLink>> {
-        self.links("id > ?1 ORDER BY id LIMIT ?2", params![after, limit])
     }
 
     fn links(&self, condition: &str, params: impl Params) -> Result<Vec<StoredLink>> {
@@ -124,21 +121,6 @@ impl Store {
         let sql = "SELECT target, display FROM link WHERE target IS NOT NULL AND display IS NOT NULL AND kind < 2
                      GROUP BY target, display HAVING count(DISTINCT source) >= ?1 ORDER BY target, display";
         self.all(sql, [notes], |row| row.try_into())
-    }
-
-    /// Stores the former path of a file, and its current file if that is certain. A path that two files had is not
-    /// certain.
-    pub(crate) fn put_former_path(&self, path: &VaultPath, file: Option<FileId>) -> Result<()> {
-        self.run(
-            "INSERT INTO former_path(path, file) VALUES(?1, ?2)
-             ON CONFLICT DO UPDATE SET file = CASE WHEN file IS excluded.file THEN file END",
-            params![path.as_str(), file],
-        )
-    }
-
-    /// Marks the former paths of a file as uncertain.
-    pub(super) fn forget_former_paths(&self, file: FileId) -> Result<()> {
-        self.run("UPDATE former_path SET file = NULL WHERE file = ?1", [file])
     }
 
     /// Copies the former paths of another index; files are matched by their current paths.
@@ -162,6 +144,20 @@ impl Store {
             self.only("SELECT count(*) FROM link", [])?,
             self.only("SELECT count(*) FROM link WHERE target IS NULL", [])?,
         ))
+    }
+}
+
+impl WriteLinks for Store {
+    fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>> {
+        self.links("name = ?1", [number_of(name_key)])
+    }
+
+    fn links_after(&self, after: i64, limit: usize) -> Result<Vec<StoredLink>> {
+        self.links("id > ?1 ORDER BY id LIMIT ?2", params![after, limit])
+    }
+
+    fn set_target(&self, link: i64, target: Option<FileId>) -> Result<()> {
+        self.run("UPDATE link SET target = ?2 WHERE id = ?1", params![link, target])
     }
 }
 

@@ -27,6 +27,11 @@
 //!
 //! Columns named `sum` hold checksums ([`checksum`]). Views for other programs: `documents`, `chunks`, `links`.
 //!
+//! # Other stores
+//! A search asks a [`ReadStore`], and the indexer writes to a [`WriteStore`]; neither need be SQLite. Each is the sum of
+//! one trait for each subject, beside the SQL that answers it. Files, locks, formats and the replacement of a whole
+//! index are not among them: these belong to [`Store`].
+//!
 //! # Freshness
 //! A note is up to date when its file's content hash and `version` (parser, chunker, model window) are those of its
 //! row. A passage has its vector, or `vector` is NULL and it is pending. Vectors are found by text, so they are reused
@@ -43,6 +48,7 @@ mod links;
 mod fulltext;
 mod vectors;
 mod passages;
+mod batch;
 mod compare;
 
 use std::cell::{Cell, RefCell};
@@ -60,12 +66,17 @@ use crate::private_file::make_private;
 use crate::report::counted_as;
 use crate::store::open_file::OpenFile;
 
+pub(crate) use batch::{Batch, NewNote, WriteStore};
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, index_bytes, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, ReadWords, Word};
-pub(crate) use links::{LinkRow, ReadLinks, StoredLink};
+pub(crate) use links::{LinkRow, ReadLinks, StoredLink, WriteLinks};
 pub(crate) use names::{Name, ReadNames, may_share};
-pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, ReadNotes, StoredFile, StoredTexts, json};
-pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, ReadPassages, Slot, least_size};
+pub(crate) use notes::{
+    Anchors, NoteMeta, NoteRow, PropertyValue, ReadNotes, StoredFile, StoredTexts, WriteNotes, json,
+};
+pub(crate) use passages::{
+    NewPassage, PassageRow, PassageText, PendingText, ReadPassages, Slot, WritePassages, least_size,
+};
 pub(crate) use schema::FORMAT;
 pub(crate) use vectors::{EmbeddingKey, ReadVectors, key_of};
 
@@ -122,13 +133,13 @@ enum ChangedBlock {
     Codes(i64),
 }
 
-/// A transaction of a [`Store`]: rolled back when dropped before `commit`.
-pub(crate) struct Batch<'a> {
+/// A transaction of a [`Store`] that writes: rolled back when dropped before `commit`.
+pub(crate) struct StoreTransaction<'a> {
     store: &'a Store,
     transaction: Transaction<'a>,
 }
 
-impl Batch<'_> {
+impl StoreTransaction<'_> {
     /// Commits.
     pub(crate) fn commit(self) -> Result<()> {
         let Self { store, transaction } = self;
@@ -239,13 +250,13 @@ impl Store {
     }
 
     /// Starts a transaction that will write; readers continue to see the previous state.
-    pub(crate) fn begin(&self) -> Result<Batch<'_>> {
+    pub(crate) fn begin(&self) -> Result<StoreTransaction<'_>> {
         let transaction = self.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Immediate))?;
         // A program of another version may have rebuilt it meanwhile.
         schema::check_format(self)?;
         // Changes of a transaction that was rolled back.
         self.changed.borrow_mut().clear();
-        Ok(Batch { store: self, transaction })
+        Ok(StoreTransaction { store: self, transaction })
     }
 
     /// Starts a read-only transaction: one state for all of its queries, and no lock for each query.

@@ -68,7 +68,7 @@ impl Store {
     }
 
     /// Determines the first headings that too many notes have for them to count as names.
-    pub(crate) fn find_shared_headings(&self) -> Result<()> {
+    pub(super) fn find_shared_headings(&self) -> Result<()> {
         let allowed = may_share(self.only("SELECT count(*) FROM note", [])?);
         self.run("DELETE FROM shared_heading", [])?;
         self.run(

@@ -132,17 +132,52 @@ pub(crate) trait ReadNotes {
     fn property_keys(&self) -> Result<Vec<String>>;
 }
 
-impl Store {
+/// What the indexer asks and changes of files and notes.
+pub(crate) trait WriteNotes {
     /// All known files, ordered by path.
-    pub(crate) fn files(&self) -> Result<Vec<StoredFile>> {
-        let mut files = self.all(
-            "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
-             FROM file",
-            [],
-            stored_file,
-        )?;
-        files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
-        Ok(files)
+    fn files(&self) -> Result<Vec<StoredFile>>;
+
+    /// The id of the next new file.
+    fn next_file_id(&self) -> Result<u32>;
+
+    /// Adds a file or replaces its row. No other file has its path, because renames lead from a path that was removed
+    /// to a new one.
+    fn put_file(&self, file: &StoredFile) -> Result<()>;
+
+    /// Removes a file that was at `path`. If links lead to it, the path is stored as a former path without a file.
+    fn remove_file(&self, id: FileId, path: &VaultPath) -> Result<()>;
+
+    /// The texts of a note's own fields. `None`: the file is not an indexed note.
+    fn note_texts(&self, id: FileId) -> Result<Option<StoredTexts>>;
+
+    /// Removes a note with its passages, words and links. Returns whether it existed.
+    fn remove_note(&self, id: FileId) -> Result<bool>;
+
+    /// All warnings, ordered by path: (skipped files, warnings about the others).
+    fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)>;
+
+    /// Replaces the warnings about a file, except for those that listing the vault found. With `skipped`, they are the
+    /// reason why it is not indexed.
+    fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()>;
+
+    /// Moves the warnings of a renamed file.
+    fn move_warnings(&self, from: &str, to: &str) -> Result<()>;
+
+    /// The warnings of the last listing of the vault, in its order.
+    fn walk_warnings(&self) -> Result<Vec<(String, Warning)>>;
+
+    /// Replaces the warnings of the last listing.
+    fn put_walk_warnings(&self, warnings: &[(String, Warning)]) -> Result<()>;
+
+    /// Stores the former path of a file, and its current file if that is certain. A path that two files had is not
+    /// certain.
+    fn put_former_path(&self, path: &VaultPath, file: Option<FileId>) -> Result<()>;
+}
+
+impl Store {
+    /// Marks the former paths of a file as uncertain.
+    pub(super) fn forget_former_paths(&self, file: FileId) -> Result<()> {
+        self.run("UPDATE former_path SET file = NULL WHERE file = ?1", [file])
     }
 
     /// The hash of a file's content, if it was read.
@@ -151,50 +186,8 @@ impl Store {
         Ok(hash.flatten())
     }
 
-    /// The id of the next new file.
-    pub(crate) fn next_file_id(&self) -> Result<u32> {
-        self.only("SELECT coalesce(max(id), 0) + 1 FROM file", [])
-    }
-
-    /// Adds a file or replaces its row. No other file has its path, because renames lead from a path that was removed
-    /// to a new one.
-    pub(crate) fn put_file(&self, file: &StoredFile) -> Result<()> {
-        let known = &file.known;
-        let disk = file.disk.as_ref().map(|d| d.as_os_str().as_encoded_bytes());
-        let is_note = known.indexed && known.path.kind().is_note();
-        self.run(
-            "INSERT INTO file(id, path, disk, kind, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version)
-             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-             ON CONFLICT(id) DO UPDATE SET path = ?2, disk = ?3, kind = ?4, indexed = ?5, size = ?6, modified_ns = ?7,
-               changed_ns = ?8, inode = ?9, seen_ns = ?10, hash = ?11, version = ?12",
-            params![
-                known.id,
-                known.path.as_str(),
-                disk,
-                KINDS.iter().position(|kind| *kind == known.path.kind()),
-                known.indexed,
-                known.stat.size as i64,
-                known.stat.mtime_ns,
-                known.stat.ctime_ns,
-                known.stat.inode as i64,
-                known.checked_at_ns,
-                known.hash.as_ref().or_else(|| is_note.then_some(&UNREAD)).map(<[u8; 32]>::as_slice),
-                file.version,
-            ],
-        )
-    }
-
-    /// Removes a file that was at `path`. If links lead to it, the path is stored as a former path without a file.
-    pub(crate) fn remove_file(&self, id: FileId, path: &VaultPath) -> Result<()> {
-        self.forget_former_paths(id)?;
-        if self.is_linked(id)? {
-            self.put_former_path(path, None)?;
-        }
-        self.run("DELETE FROM file WHERE id = ?1", [id])
-    }
-
     /// Marks a file as read, with its stat at that time.
-    pub(crate) fn set_read(
+    pub(super) fn set_read(
         &self,
         id: FileId,
         stat: &FileStat,
@@ -219,7 +212,7 @@ impl Store {
     }
 
     /// Adds a note with its names, tags and properties.
-    pub(crate) fn put_note(&self, id: FileId, note: &NoteRow, title_vector: Option<i64>) -> Result<()> {
+    pub(super) fn put_note(&self, id: FileId, note: &NoteRow, title_vector: Option<i64>) -> Result<()> {
         self.run(
             "INSERT INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector, file_title)
              VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -249,14 +242,6 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a note, without its passages and links, which their own modules remove. Returns whether it existed.
-    pub(crate) fn remove_note(&self, id: FileId) -> Result<bool> {
-        self.remove_names(id)?;
-        self.run("DELETE FROM tag WHERE note = ?1", [id])?;
-        self.run("DELETE FROM property WHERE note = ?1", [id])?;
-        self.with(|conn| Ok(conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id])? > 0))
-    }
-
     /// The displayed data of all notes, ordered by path.
     pub(crate) fn note_metas(&self) -> Result<Vec<NoteMeta>> {
         self.all(&format!("{NOTE_META} ORDER BY file.path"), [], note_meta)
@@ -266,19 +251,6 @@ impl Store {
     pub(crate) fn notes_of(&self, passages: &[i64]) -> Result<BTreeSet<FileId>> {
         let note = |id: &i64| self.first("SELECT note FROM passage WHERE id = ?1", [id], |row| row.get(0));
         passages.iter().filter_map(|id| note(id).transpose()).collect()
-    }
-
-    /// The texts of a note's own fields. `None`: the file is not an indexed note.
-    pub(crate) fn note_texts(&self, id: FileId) -> Result<Option<StoredTexts>> {
-        self.first("SELECT title, title_source, aliases, tags, frontmatter FROM note WHERE id = ?1", [id], |row| {
-            Ok(StoredTexts {
-                title: row.get(0)?,
-                title_source: row.get(1)?,
-                aliases: from_json(row.get_ref(2)?.as_str()?),
-                tags: from_json(row.get_ref(3)?.as_str()?),
-                properties: from_json(row.get_ref(4)?.as_str()?),
-            })
-        })
     }
 
     /// The path of a file.
@@ -293,7 +265,7 @@ impl Store {
     }
 
     /// Stores the number of notes that have not been read yet.
-    pub(crate) fn set_unread(&self, notes: usize) -> Result<()> {
+    pub(super) fn set_unread(&self, notes: usize) -> Result<()> {
         self.set_meta("unread", &notes.to_string())
     }
 
@@ -306,31 +278,11 @@ impl Store {
         ))
     }
 
-    /// Replaces the warnings about a file, except for those that listing the vault found. With `skipped`, they are the
-    /// reason why it is not indexed.
-    pub(crate) fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {
-        self.run("DELETE FROM warning WHERE file = ?1 AND skipped <> ?2", params![file, FOUND_BY_WALK])?;
-        warnings.iter().try_for_each(|warning| self.add_warning(file, warning, skipped.into()))
-    }
-
     fn add_warning(&self, file: &str, warning: &Warning, skipped: u8) -> Result<()> {
         self.run(
             "INSERT INTO warning(file, skipped, kind, line, message) VALUES(?1, ?2, ?3, ?4, ?5)",
             params![file, skipped, json(&warning.kind), warning.line, warning.message],
         )
-    }
-
-    /// The warnings of the last listing of the vault, in its order.
-    pub(crate) fn walk_warnings(&self) -> Result<Vec<(String, Warning)>> {
-        let sql = "SELECT file, kind, line, message FROM warning WHERE skipped = ?1 ORDER BY rowid";
-        let found = self.all(sql, [FOUND_BY_WALK], |row| Ok((row.get(0)?, warning(row, 1)?)))?;
-        Ok(found.into_iter().filter_map(|(path, warning)| Some((path, warning?))).collect())
-    }
-
-    /// Replaces the warnings of the last listing.
-    pub(crate) fn put_walk_warnings(&self, warnings: &[(String, Warning)]) -> Result<()> {
-        self.run("DELETE FROM warning WHERE skipped = ?1", [FOUND_BY_WALK])?;
-        warnings.iter().try_for_each(|(path, warning)| self.add_warning(path, warning, FOUND_BY_WALK))
     }
 
     /// Files and folders that could not be read, with the reason. `unlisted` are the folders among them.
@@ -344,14 +296,80 @@ impl Store {
         let is_of_vault = |(path, _, is_file): &(String, String, bool)| *is_file || unlisted.contains(path);
         Ok(found.into_iter().filter(is_of_vault).map(|(path, why, _)| (path, why)).collect())
     }
+}
 
-    /// Moves the warnings of a renamed file.
-    pub(crate) fn move_warnings(&self, from: &str, to: &str) -> Result<()> {
-        self.run("UPDATE warning SET file = ?2 WHERE file = ?1 AND skipped <> ?3", params![from, to, FOUND_BY_WALK])
+impl WriteNotes for Store {
+    fn files(&self) -> Result<Vec<StoredFile>> {
+        let mut files = self.all(
+            "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
+             FROM file",
+            [],
+            stored_file,
+        )?;
+        files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
+        Ok(files)
     }
 
-    /// All warnings, ordered by path: (skipped files, warnings about the others).
-    pub(crate) fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)> {
+    fn next_file_id(&self) -> Result<u32> {
+        self.only("SELECT coalesce(max(id), 0) + 1 FROM file", [])
+    }
+
+    fn put_file(&self, file: &StoredFile) -> Result<()> {
+        let known = &file.known;
+        let disk = file.disk.as_ref().map(|d| d.as_os_str().as_encoded_bytes());
+        let is_note = known.indexed && known.path.kind().is_note();
+        self.run(
+            "INSERT INTO file(id, path, disk, kind, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version)
+             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT(id) DO UPDATE SET path = ?2, disk = ?3, kind = ?4, indexed = ?5, size = ?6, modified_ns = ?7,
+               changed_ns = ?8, inode = ?9, seen_ns = ?10, hash = ?11, version = ?12",
+            params![
+                known.id,
+                known.path.as_str(),
+                disk,
+                KINDS.iter().position(|kind| *kind == known.path.kind()),
+                known.indexed,
+                known.stat.size as i64,
+                known.stat.mtime_ns,
+                known.stat.ctime_ns,
+                known.stat.inode as i64,
+                known.checked_at_ns,
+                known.hash.as_ref().or_else(|| is_note.then_some(&UNREAD)).map(<[u8; 32]>::as_slice),
+                file.version,
+            ],
+        )
+    }
+
+    fn remove_file(&self, id: FileId, path: &VaultPath) -> Result<()> {
+        self.forget_former_paths(id)?;
+        if self.is_linked(id)? {
+            self.put_former_path(path, None)?;
+        }
+        self.run("DELETE FROM file WHERE id = ?1", [id])
+    }
+
+    fn note_texts(&self, id: FileId) -> Result<Option<StoredTexts>> {
+        self.first("SELECT title, title_source, aliases, tags, frontmatter FROM note WHERE id = ?1", [id], |row| {
+            Ok(StoredTexts {
+                title: row.get(0)?,
+                title_source: row.get(1)?,
+                aliases: from_json(row.get_ref(2)?.as_str()?),
+                tags: from_json(row.get_ref(3)?.as_str()?),
+                properties: from_json(row.get_ref(4)?.as_str()?),
+            })
+        })
+    }
+
+    fn remove_note(&self, id: FileId) -> Result<bool> {
+        self.remove_passages(id)?;
+        self.remove_links(id)?;
+        self.remove_names(id)?;
+        self.run("DELETE FROM tag WHERE note = ?1", [id])?;
+        self.run("DELETE FROM property WHERE note = ?1", [id])?;
+        self.with(|conn| Ok(conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id])? > 0))
+    }
+
+    fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)> {
         let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
         self.all("SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, rowid", [], |row| {
             let path: String = row.get(0)?;
@@ -363,6 +381,34 @@ impl Store {
             Ok(())
         })?;
         Ok((skipped, warnings))
+    }
+
+    fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {
+        self.run("DELETE FROM warning WHERE file = ?1 AND skipped <> ?2", params![file, FOUND_BY_WALK])?;
+        warnings.iter().try_for_each(|warning| self.add_warning(file, warning, skipped.into()))
+    }
+
+    fn move_warnings(&self, from: &str, to: &str) -> Result<()> {
+        self.run("UPDATE warning SET file = ?2 WHERE file = ?1 AND skipped <> ?3", params![from, to, FOUND_BY_WALK])
+    }
+
+    fn walk_warnings(&self) -> Result<Vec<(String, Warning)>> {
+        let sql = "SELECT file, kind, line, message FROM warning WHERE skipped = ?1 ORDER BY rowid";
+        let found = self.all(sql, [FOUND_BY_WALK], |row| Ok((row.get(0)?, warning(row, 1)?)))?;
+        Ok(found.into_iter().filter_map(|(path, warning)| Some((path, warning?))).collect())
+    }
+
+    fn put_walk_warnings(&self, warnings: &[(String, Warning)]) -> Result<()> {
+        self.run("DELETE FROM warning WHERE skipped = ?1", [FOUND_BY_WALK])?;
+        warnings.iter().try_for_each(|(path, warning)| self.add_warning(path, warning, FOUND_BY_WALK))
+    }
+
+    fn put_former_path(&self, path: &VaultPath, file: Option<FileId>) -> Result<()> {
+        self.run(
+            "INSERT INTO former_path(path, file) VALUES(?1, ?2)
+             ON CONFLICT DO UPDATE SET file = CASE WHEN file IS excluded.file THEN file END",
+            params![path.as_str(), file],
+        )
     }
 }
 

@@ -6,7 +6,7 @@
 //! title vector of its note, must mark the block. Marked blocks are packed again, with their checksum, before the
 //! transaction is committed, so that readers never see an outdated one.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -102,17 +102,45 @@ pub(crate) trait ReadPassages {
     fn pending(&self) -> Result<usize>;
 }
 
+/// What the indexer asks and changes of passages without a vector.
+pub(crate) trait WritePassages {
+    /// The notes that have texts without a vector, newest first.
+    fn pending_notes(&self) -> Result<VecDeque<FileId>>;
+
+    /// The first `limit` texts without a vector of some notes, titles with their passages. Notes without such texts are
+    /// removed from the queue. `skipped` is a JSON list of [`PendingText::id`].
+    fn pending_texts(&self, notes: &mut VecDeque<FileId>, limit: usize, skipped: &str) -> Result<Vec<PendingText>>;
+
+    /// The total size of the texts without a vector; linear in their number, which is `texts`.
+    fn pending_size(&self, texts: usize) -> Result<u64>;
+
+    /// Whether a text, by [`PendingText::id`], still has no vector.
+    fn is_pending(&self, id: i64) -> Result<bool>;
+
+    /// The path of the note of a text, by [`PendingText::id`], and the first line of a passage.
+    fn place_of(&self, id: i64) -> Result<Option<(String, Option<u32>)>>;
+
+    /// Sets the vectors of texts, by the keys of what is embedded of them: the one that the index has of a key, else the
+    /// one in `new`, which is added. A text that has neither stays pending. Returns the number of added vectors.
+    fn set_vectors(
+        &self,
+        texts: &[PendingText],
+        keys: &[EmbeddingKey],
+        new: &HashMap<EmbeddingKey, Vec<f32>>,
+    ) -> Result<usize>;
+}
+
 impl Store {
     /// The id of the next new passage. Ids are never reused, so that a process which embeds a passage without holding
     /// the lock knows that the id still means that text, or nothing.
-    pub(crate) fn next_passage_id(&self) -> Result<i64> {
+    pub(super) fn next_passage_id(&self) -> Result<i64> {
         let there: i64 = self.only("SELECT coalesce(max(id), 0) + 1 FROM passage", [])?;
         let given = self.meta("next_passage")?.and_then(|id| id.parse().ok()).unwrap_or(0);
         Ok(there.max(given))
     }
 
     /// Stores the id of the next new passage.
-    pub(crate) fn set_next_passage_id(&self, id: i64) -> Result<()> {
+    pub(super) fn set_next_passage_id(&self, id: i64) -> Result<()> {
         self.set_meta("next_passage", &id.to_string())
     }
 
@@ -132,7 +160,7 @@ impl Store {
     }
 
     /// Removes a note's passages with their words, and the words of its own fields.
-    pub(crate) fn remove_passages(&self, note: FileId) -> Result<()> {
+    pub(super) fn remove_passages(&self, note: FileId) -> Result<()> {
         self.mark_passages_of(note)?;
         self.remove_note_words(note)?;
         self.run("DELETE FROM words WHERE rowid IN (SELECT id FROM passage WHERE note = ?1)", [note])?;
@@ -145,8 +173,31 @@ impl Store {
         self.only(&format!("SELECT count(*) FROM passage_text WHERE sum IS NOT {SUM}"), [])
     }
 
-    /// The notes that have texts without a vector, newest first.
-    pub(crate) fn pending_notes(&self) -> Result<VecDeque<FileId>> {
+    /// Sets the vector of a text, if the text still exists.
+    fn set_vector(&self, text: &PendingText, vector: i64) -> Result<()> {
+        match text {
+            PendingText::Passage { id, .. } => {
+                self.mark_passage(*id);
+                self.run("UPDATE passage SET vector = ?2 WHERE id = ?1", params![id, vector])
+            }
+            PendingText::Title { note, title } => {
+                self.mark_passages_of(*note)?;
+                self.run(
+                    "UPDATE note SET title_vector = ?2 WHERE id = ?1 AND file_title = ?3",
+                    params![note, vector, title],
+                )
+            }
+        }
+    }
+
+    /// The text of every `step`-th passage, for statistics.
+    pub(crate) fn sample_texts(&self, step: usize) -> Result<Vec<String>> {
+        self.all("SELECT text FROM passage_text WHERE id % ?1 = 0 ORDER BY id", [step.max(1)], |row| row.get(0))
+    }
+}
+
+impl WritePassages for Store {
+    fn pending_notes(&self) -> Result<VecDeque<FileId>> {
         let notes = self.all(
             "SELECT file.id FROM file WHERE file.id IN (SELECT note FROM passage WHERE vector IS NULL
                UNION SELECT id FROM note INDEXED BY note_pending
@@ -158,14 +209,7 @@ impl Store {
         Ok(notes.into())
     }
 
-    /// The first `limit` texts without a vector of some notes, titles with their passages. Notes without such texts are
-    /// removed from the queue. `skipped` is a JSON list of [`PendingText::id`].
-    pub(crate) fn pending_texts(
-        &self,
-        notes: &mut VecDeque<FileId>,
-        limit: usize,
-        skipped: &str,
-    ) -> Result<Vec<PendingText>> {
+    fn pending_texts(&self, notes: &mut VecDeque<FileId>, limit: usize, skipped: &str) -> Result<Vec<PendingText>> {
         let mut pending = Vec::new();
         while let Some(&note) = notes.front() {
             pending.extend(self.first(
@@ -201,8 +245,13 @@ impl Store {
         Ok(pending)
     }
 
-    /// Whether a text, by [`PendingText::id`], still has no vector.
-    pub(crate) fn is_pending(&self, id: i64) -> Result<bool> {
+    fn pending_size(&self, texts: usize) -> Result<u64> {
+        let tokens: u64 = self
+            .only("SELECT coalesce(sum(tokens), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
+        Ok(tokens + least_size(texts))
+    }
+
+    fn is_pending(&self, id: i64) -> Result<bool> {
         self.only(
             "SELECT EXISTS(SELECT 1 FROM passage WHERE id = ?1 AND vector IS NULL)
                  OR EXISTS(SELECT 1 FROM note WHERE id = -?1 AND title_vector IS NULL AND file_title IS NOT NULL)",
@@ -210,8 +259,7 @@ impl Store {
         )
     }
 
-    /// The path of the note of a text, by [`PendingText::id`], and the first line of a passage.
-    pub(crate) fn place_of(&self, id: i64) -> Result<Option<(String, Option<u32>)>> {
+    fn place_of(&self, id: i64) -> Result<Option<(String, Option<u32>)>> {
         self.first(
             "SELECT file.path, passage_text.line FROM passage JOIN passage_text ON passage_text.id = passage.id
                JOIN file ON file.id = passage.note WHERE passage.id = ?1
@@ -221,33 +269,29 @@ impl Store {
         )
     }
 
-    /// The total size of the texts without a vector; linear in their number, which is `texts`.
-    pub(crate) fn pending_size(&self, texts: usize) -> Result<u64> {
-        let tokens: u64 = self
-            .only("SELECT coalesce(sum(tokens), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
-        Ok(tokens + least_size(texts))
-    }
-
-    /// Sets the vector of a text, if the text still exists.
-    pub(crate) fn set_vector(&self, text: &PendingText, vector: i64) -> Result<()> {
-        match text {
-            PendingText::Passage { id, .. } => {
-                self.mark_passage(*id);
-                self.run("UPDATE passage SET vector = ?2 WHERE id = ?1", params![id, vector])
-            }
-            PendingText::Title { note, title } => {
-                self.mark_passages_of(*note)?;
-                self.run(
-                    "UPDATE note SET title_vector = ?2 WHERE id = ?1 AND file_title = ?3",
-                    params![note, vector, title],
-                )
-            }
+    fn set_vectors(
+        &self,
+        texts: &[PendingText],
+        keys: &[EmbeddingKey],
+        new: &HashMap<EmbeddingKey, Vec<f32>>,
+    ) -> Result<usize> {
+        let mut free = self.free_slots()?;
+        let mut added = 0;
+        for (text, key) in texts.iter().zip(keys) {
+            let slot = match (self.find_vector(key)?, new.get(key)) {
+                (Some(slot), _) => slot,
+                (None, Some(vector)) => {
+                    let slot = free.next().expect("slots do not end");
+                    self.put_vector(slot, key, vector)?;
+                    added += 1;
+                    slot
+                }
+                // Another process has dropped it since the caller looked.
+                (None, None) => continue,
+            };
+            self.set_vector(text, slot)?;
         }
-    }
-
-    /// The text of every `step`-th passage, for statistics.
-    pub(crate) fn sample_texts(&self, step: usize) -> Result<Vec<String>> {
-        self.all("SELECT text FROM passage_text WHERE id % ?1 = 0 ORDER BY id", [step.max(1)], |row| row.get(0))
+        Ok(added)
     }
 }
 

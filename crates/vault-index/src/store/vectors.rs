@@ -2,7 +2,7 @@
 //!
 //! Vectors are f32 in a sqlite-vec table, each found by its text. Codes are written by row and read by block.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Once;
 
@@ -100,6 +100,15 @@ const ALL_BLOCKS: Range<i64> = i64::MIN..i64::MAX;
 
 const NOT_AS_WRITTEN: &str = "a block of vectors does not match its checksum";
 
+/// What the indexer asks and changes of vectors.
+pub(crate) trait WriteVectors {
+    /// Those of some keys that have no vector.
+    fn without_vector(&self, keys: &[EmbeddingKey]) -> Result<HashSet<EmbeddingKey>>;
+
+    /// Deletes unused vectors once there are many.
+    fn drop_unused_vectors(&self) -> Result<()>;
+}
+
 impl Store {
     /// Creates the tables for a model's vectors; an index has one model.
     pub(crate) fn make_vectors(&self, embedder: &str, dimensions: usize) -> Result<()> {
@@ -125,7 +134,7 @@ impl Store {
     }
 
     /// The slot of a text's vector, if there is one.
-    pub(crate) fn find_vector(&self, key: &EmbeddingKey) -> Result<Option<i64>> {
+    pub(super) fn find_vector(&self, key: &EmbeddingKey) -> Result<Option<i64>> {
         self.first("SELECT id FROM embedding WHERE key = ?1", [key.as_slice()], |row| row.get(0))
     }
 
@@ -135,7 +144,7 @@ impl Store {
     }
 
     /// The slots available for new vectors: gaps first, then the next ones.
-    pub(crate) fn free_slots(&self) -> Result<impl Iterator<Item = i64> + use<>> {
+    pub(super) fn free_slots(&self) -> Result<impl Iterator<Item = i64> + use<>> {
         let last: i64 = self.only("SELECT coalesce(max(id), 0) FROM embedding", [])?;
         let mut gaps = Vec::new();
         if self.vector_count()? as i64 != last {
@@ -151,7 +160,7 @@ impl Store {
     }
 
     /// Adds the vector of a text in a free slot.
-    pub(crate) fn put_vector(&self, slot: i64, key: &EmbeddingKey, vector: &[f32]) -> Result<()> {
+    pub(super) fn put_vector(&self, slot: i64, key: &EmbeddingKey, vector: &[f32]) -> Result<()> {
         let (table, _) = self.table()?;
         let quantized = QuantizedRow::new(vector)?;
         let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -160,18 +169,6 @@ impl Store {
         self.run(&format!("INSERT INTO {table}(rowid, embedding) VALUES(?1, ?2)"), params![slot, bytes])?;
         self.mark_codes(slot)?;
         self.with(|_| self.put_codes(slot, &quantized))
-    }
-
-    /// Deletes unused vectors once there are many.
-    pub(crate) fn drop_unused_vectors(&self) -> Result<()> {
-        let unused: Vec<i64> = self.all(
-            "SELECT id FROM embedding WHERE id NOT IN (SELECT vector FROM passage WHERE vector IS NOT NULL)
-               AND id NOT IN (SELECT title_vector FROM note WHERE title_vector IS NOT NULL) ORDER BY id",
-            [],
-            |row| row.get(0),
-        )?;
-        let used = self.vector_count()? - unused.len();
-        if unused.len() <= UNUSED_KEPT + used / 2 { Ok(()) } else { self.delete_vectors(&unused) }
     }
 
     pub(super) fn delete_vectors(&self, slots: &[i64]) -> Result<()> {
@@ -272,6 +269,29 @@ impl Store {
             copied => copied?,
         }
         batch.commit()
+    }
+}
+
+impl WriteVectors for Store {
+    fn without_vector(&self, keys: &[EmbeddingKey]) -> Result<HashSet<EmbeddingKey>> {
+        let mut without = HashSet::new();
+        for key in keys {
+            if self.find_vector(key)?.is_none() {
+                without.insert(*key);
+            }
+        }
+        Ok(without)
+    }
+
+    fn drop_unused_vectors(&self) -> Result<()> {
+        let unused: Vec<i64> = self.all(
+            "SELECT id FROM embedding WHERE id NOT IN (SELECT vector FROM passage WHERE vector IS NOT NULL)
+               AND id NOT IN (SELECT title_vector FROM note WHERE title_vector IS NOT NULL) ORDER BY id",
+            [],
+            |row| row.get(0),
+        )?;
+        let used = self.vector_count()? - unused.len();
+        if unused.len() <= UNUSED_KEPT + used / 2 { Ok(()) } else { self.delete_vectors(&unused) }
     }
 }
 
