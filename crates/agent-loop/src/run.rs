@@ -19,7 +19,7 @@
 mod outcome;
 mod answer;
 mod calls;
-mod compaction;
+mod when_to_compact;
 mod transitions;
 mod saved;
 
@@ -43,7 +43,7 @@ pub use outcome::{RunError, RunOutcome, StopReason};
 pub(crate) use saved::SavedRun;
 
 use calls::Calls;
-use compaction::CompactionState;
+use when_to_compact::CompactionState;
 
 /// The options of a run. They are saved with it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

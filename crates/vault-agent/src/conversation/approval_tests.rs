@@ -70,12 +70,12 @@ async fn answered(conversation: &mut Conversation, decide: impl Fn(&Panel) -> De
     let mut turn = conversation.say("Write them.", &mut |_| {}, &cancel).await.unwrap();
     let mut asked = 0;
     while let Turn::Waiting(questions) = turn {
-        let decision = match conversation.panel(&questions[0]).unwrap() {
-            Some(panel) => {
+        let decision = match conversation.open_question(&questions[0]) {
+            OpenedQuestion::Panel(panel) => {
                 asked += 1;
                 decide(&panel)
             }
-            None => Decision::Allow,
+            OpenedQuestion::Decided(decision) => decision,
         };
         conversation.decide(&questions[0], decision).unwrap();
         turn = conversation.go_on(&mut |_| {}, &cancel).await.unwrap();

@@ -83,6 +83,22 @@ pub(crate) enum Turn {
     Waiting(Vec<Question>),
 }
 
+/// A question that was opened for a person.
+#[derive(Debug)]
+pub(crate) enum OpenedQuestion {
+    /// A person decides on this.
+    Panel(Box<Panel>),
+    /// No person is asked. A call that cannot be made is denied; one that does nothing that asks is allowed, and the
+    /// model reads its result.
+    Decided(Decision),
+}
+
+impl From<Panel> for OpenedQuestion {
+    fn from(panel: Panel) -> Self {
+        Self::Panel(Box::new(panel))
+    }
+}
+
 /// The content of an approval panel.
 #[derive(Debug)]
 pub(crate) struct Panel {
@@ -330,18 +346,16 @@ impl Conversation {
         })
     }
 
-    /// Returns the panel for a question. From now on an approval is for the content of this panel. Returns `None` if no
-    /// approval is needed, because the call does nothing that asks or cannot be made: allow it, and the model reads the
-    /// result.
-    ///
-    /// # Errors
-    /// Those of [`Self::panel_with`].
-    pub fn panel(&self, question: &Question) -> Result<Option<Panel>> {
+    /// Opens a question. From now on an approval is for the content of its panel.
+    pub fn open_question(&self, question: &Question) -> OpenedQuestion {
         let is_ours = self.tools.has(&question.call.name) && matches!(question.about, QuestionSubject::Running { .. });
         if is_ours && !self.tools.hold_question(&question.call) {
-            return Ok(None);
+            return OpenedQuestion::Decided(Decision::Allow);
         }
-        self.panel_with(question, question.call.arguments.clone(), Vec::new()).map(Some)
+        match self.panel_with(question, question.call.arguments.clone(), Vec::new()) {
+            Ok(panel) => OpenedQuestion::from(panel),
+            Err(error) => OpenedQuestion::Decided(Decision::Deny { reason: Some(error.to_string()) }),
+        }
     }
 
     /// Returns the panel with edited arguments, and without the parts that a person left out of [`Panel::files`].
