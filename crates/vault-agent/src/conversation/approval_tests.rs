@@ -2,16 +2,17 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_loop::{CallPolicy, ScriptedModel, ScriptedReply};
+use agent_loop::{CallPermission, CallPolicy, ScriptedModel, ScriptedReply};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tempfile::TempDir;
 use vault_search::VaultArgs;
-use vault_tools::{PathArg, State, Tool};
+use vault_tools::{PathArg, Risk, State, Tool};
 
 use serde_json::json;
 
 use super::*;
+use crate::model::Destination;
 use crate::workspace::PolicyOverrides;
 
 #[derive(Deserialize, JsonSchema)]
