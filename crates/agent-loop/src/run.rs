@@ -304,7 +304,7 @@ impl Run {
     /// Returns the open questions, even while other calls are running.
     pub fn questions(&mut self, context: RunContext<'_>) -> Vec<Question> {
         let Phase::Calls { calls } = &mut self.state.phase else { return Vec::new() };
-        calls.settle(context, &self.state.grants);
+        calls.check(context, &self.state.grants);
         calls.questions(&self.id, &self.state.grants)
     }
 

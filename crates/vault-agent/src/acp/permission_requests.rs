@@ -109,7 +109,7 @@ pub(super) struct PermissionPrompt<'a> {
 impl Questioner<'_> {
     /// Asks about a call until there is a decision. Returns `None` if the turn is cancelled. `refused` holds the tools
     /// that the person denies for the whole session.
-    pub async fn decide(
+    pub async fn ask_person(
         &self,
         conversation: &Conversation,
         updates: &mut Updates,

@@ -83,7 +83,7 @@ impl ChangeView {
 ///
 /// # Errors
 /// When the terminal cannot be read.
-pub(super) fn decide(
+pub(super) fn ask_person(
     conversation: &Conversation,
     question: &Question,
     (number, count): (usize, usize),
