@@ -6,7 +6,7 @@ use vault_search::{counted, sanitize_line, shortened};
 
 /// The maximum characters of an argument, and of an error.
 const LONGEST_ARGUMENT: usize = 60;
-const LONGEST_ERROR: usize = 100;
+const LONGEST_ERROR: usize = 200;
 
 /// The maximum characters of the arguments that are sent to another program.
 const LONGEST_SENT: usize = 400;

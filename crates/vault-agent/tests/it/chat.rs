@@ -648,7 +648,8 @@ fn a_server_that_is_gone_keeps_the_conversation() {
     let mut terminal = Terminal::start(&gone, 100);
     terminal.say("are you there?");
     terminal.until("is kept");
-    leave(terminal);
+    let screen = leave(terminal);
+    assert!(!screen.contains("\n0 tokens"), "{screen}");
     // With the server back, it goes on.
     let mut terminal = Terminal::start(&command(&place, &model, &["resume"]), 100);
     terminal.until("resumed: are you there?");

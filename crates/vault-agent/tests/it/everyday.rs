@@ -270,7 +270,7 @@ fn nothing_breaks_within_a_word_on_a_narrow_terminal() {
     let screen = leave(terminal);
     // The terminal itself joins the rows of a line that it had to break.
     let broken: Vec<&str> = screen.lines().filter(|line| line.chars().count() > usize::from(COLUMNS)).collect();
-    assert!(broken.is_empty() && screen.contains("does not exist"), "{broken:?}\n---\n{screen}");
+    assert!(broken.is_empty() && screen.contains("does\n  not exist"), "{broken:?}\n---\n{screen}");
 }
 
 #[test]

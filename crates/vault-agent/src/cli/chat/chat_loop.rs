@@ -273,7 +273,8 @@ impl ChatLoop {
         answer.removed.iter().for_each(|removed| self.screen.warn(&format!("not found: {removed}")));
         self.spent += outcome.spent;
         self.thoughts = answer.thoughts;
-        if self.input.has_person() {
+        // A request that was not answered took nothing.
+        if self.input.has_person() && (outcome.spent.calls > 0 || outcome.spent.tokens > 0) {
             let calls = match outcome.spent.calls {
                 0 => String::new(),
                 calls => format!("{} · ", counted(calls as usize, "call")),
