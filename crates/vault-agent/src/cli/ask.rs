@@ -32,7 +32,8 @@ use super::withheld_items::withheld;
 use crate::call_line::spent_text;
 use crate::changes::read_all;
 use crate::conversation::{
-    Attachment, ComposedMessage, Conversation, Offer, SessionInfo, Sessions, Source, Turn, attach, named_note,
+    Attachment, ComposedMessage, Conversation, Offer, OpenedQuestion, SessionInfo, Sessions, Source, Turn, attach,
+    named_note,
 };
 use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::loop_error::stop_text;
@@ -565,10 +566,9 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
     if !can_ask() {
         return Ok(denied("no one is there to approve it"));
     }
-    let panel = match conversation.panel(question) {
-        Ok(Some(panel)) => panel,
-        Ok(None) => return Ok(Decision::Allow),
-        Err(error) => return Ok(denied(&error.to_string())),
+    let panel = match conversation.open_question(question) {
+        OpenedQuestion::Panel(panel) => panel,
+        OpenedQuestion::Decided(decision) => return Ok(decision),
     };
     if let (Some(items), QuestionSubject::Sharing { .. }) = (&panel.items, &question.about) {
         let (withheld, _) = withheld(&format!("{} {}", panel.title, panel.leaves), items, &mut vault_search::ask);

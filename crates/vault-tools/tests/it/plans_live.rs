@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use vault_tools::approval::{ChangeRequest, now, run_plan};
-use vault_tools::plan::{Event, Parameters, RunStatus, preview, validate};
+use vault_tools::plan::{Event, Parameters, RunStatus, dry_run, validate};
 use vault_tools::{
     Cancel, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, OpenEditors, Policy, SafePath, Settings, Toolbox,
 };
@@ -144,7 +144,7 @@ fn time_runs_out() {
     let plan = writing(json!([{ "id": "s", "tool": "vault.searchText", "args": { "query": "one" } }]));
     let checked = validate(&plan, &toolbox).unwrap();
     let error =
-        preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default().until(std::time::Instant::now()))
+        dry_run(&mut toolbox, &checked, &Parameters::default(), Cancel::default().until(std::time::Instant::now()))
             .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
 }

@@ -13,7 +13,7 @@ use vault_tools::{Editor, Error, ErrorKind, LastingPermission, Result};
 use super::changes;
 use super::commands::{COMMANDS, Command, parse};
 use super::input::{Input, Line, ask};
-use super::panel::{ChangeView, Key, PanelAnswer, decide, key};
+use super::panel::{ChangeView, Key, PanelAnswer, ask_person, key};
 use super::prompts::{folder, message_of, saved_prompts};
 use crate::call_line::spent_text;
 use crate::cli::answer_sources::source_lines;
@@ -245,7 +245,7 @@ impl ChatLoop {
             // One after the other, because each question builds on the changes made before it.
             let place = (answered + 1, answered + questions.len());
             (answered, left) = (answered + 1, questions.len() - 1);
-            match decide(conversation, &questions[0], place, display.screen())? {
+            match ask_person(conversation, &questions[0], place, display.screen())? {
                 PanelAnswer::Decided(decision) => conversation.decide(&questions[0], decision)?,
                 PanelAnswer::Stop => {
                     display.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));

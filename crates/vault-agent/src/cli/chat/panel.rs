@@ -16,7 +16,7 @@ use vault_tools::{Error, Result};
 use super::input::ask;
 use crate::cli::screen::Screen;
 use crate::cli::withheld_items::withheld;
-use crate::conversation::{Conversation, Panel, declined};
+use crate::conversation::{Conversation, OpenedQuestion, Panel, declined};
 use crate::settings::add_permission;
 use crate::terminal::plain_lines;
 
@@ -87,17 +87,16 @@ impl ChangeView {
 ///
 /// # Errors
 /// When the terminal cannot be read.
-pub(super) fn decide(
+pub(super) fn ask_person(
     conversation: &Conversation,
     question: &Question,
     (number, count): (usize, usize),
     screen: &mut Screen,
 ) -> Result<PanelAnswer> {
     let place = if count > 1 { format!("{number} of {count}  ") } else { String::new() };
-    let mut panel = match conversation.panel(question) {
-        Ok(Some(panel)) => panel,
-        Ok(None) => return Ok(PanelAnswer::Decided(Decision::Allow)),
-        Err(error) => return Ok(PanelAnswer::Decided(Decision::Deny { reason: Some(error.to_string()) })),
+    let mut panel = match conversation.open_question(question) {
+        OpenedQuestion::Panel(panel) => *panel,
+        OpenedQuestion::Decided(decision) => return Ok(PanelAnswer::Decided(decision)),
     };
     if let Some(items) = &panel.items {
         return share(&panel, items, &place, screen);
