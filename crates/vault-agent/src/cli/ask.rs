@@ -18,7 +18,7 @@ use vault_search::tools::{EditorArgs, Reply, TerminalQuestion, ask_about, editor
 use vault_search::{
     CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, stderr_is_terminal, wrapped,
 };
-use vault_tools::{Cancel, Editor, Error, ErrorKind, Result, Vaults};
+use vault_tools::{Cancel, Editor, Error, ErrorKind, Result};
 
 use super::answer_sources::source_lines;
 use super::first_run::local_models_hint;
@@ -200,7 +200,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         let unasked = format!("{} is not used: vault-agent chat asks about it once", instructions.described());
         instructions.fault().or(instructions.is_used.is_none().then_some(unasked)).iter().for_each(|said| note(said));
     }
-    without_notes(&command.workspace).iter().for_each(|said| note(said));
+    command.workspace.without_notes().iter().for_each(|said| note(said));
     let watching = IndexWatcher::start(command.workspace.vaults(), WatchNotices::Off);
     let mut record = Record::of(&question);
     let ended = match model::open(&settings)? {
@@ -491,20 +491,6 @@ pub(super) fn editor_of(workspace: &Workspace, args: &EditorArgs) -> Result<Edit
     let mut args = args.clone();
     args.active_file = args.active_file.map(|name| named_note(workspace, &name).unwrap_or(name));
     editor(&first.vault, &first.policy(), &args)
-}
-
-/// Returns a notice if no vault has a note: probably another folder was meant.
-pub(super) fn without_notes(workspace: &Workspace) -> Option<String> {
-    let has_notes = |vaults: &mut Vaults| {
-        (0..workspace.vaults().len()).any(|vault| vaults.toolbox(vault).notes().is_ok_and(|notes| !notes.is_empty()))
-    };
-    // An index with notes saves the walk of the folder.
-    if counts(workspace).0 > 0 || workspace.with(has_notes) {
-        return None;
-    }
-    let folders: Vec<String> = workspace.vaults().iter().map(|open| open.vault.path().display().to_string()).collect();
-    let hold = if folders.len() == 1 { "holds" } else { "hold" };
-    Some(sanitize_line(&format!("{} {hold} no notes (--vault DIR names the folder of your notes)", folders.join(", "))))
 }
 
 /// Counts the notes, and the passages without a vector.

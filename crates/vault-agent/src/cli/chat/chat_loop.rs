@@ -17,7 +17,7 @@ use super::panel::{ChangeView, Key, PanelAnswer, ask_person, key};
 use super::prompts::{folder, message_of, saved_prompts};
 use crate::call_line::spent_text;
 use crate::cli::answer_sources::source_lines;
-use crate::cli::ask::{counts, without_notes};
+use crate::cli::ask::counts;
 use crate::cli::first_run::choose_other;
 use crate::cli::screen::Screen;
 use crate::cli::stop::Stop;
@@ -179,7 +179,7 @@ impl ChatLoop {
         let agreed = vault_instructions(&self.workspace).iter().any(|one| one.is_used == Some(true));
         let instructions = if agreed { " · AGENTS.md" } else { "" };
         self.screen.quiet(&format!("{} · {model}{instructions} · /help", names.join(", ")));
-        without_notes(&self.workspace).iter().for_each(|said| self.screen.warn(said));
+        self.workspace.without_notes().iter().for_each(|said| self.screen.warn(said));
         match self.permissions().len() {
             0 => {}
             count => {
