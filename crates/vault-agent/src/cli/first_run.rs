@@ -32,7 +32,7 @@ struct ModelChoice {
 fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
     let of_model = |model: ModelRecord| ModelChoice {
         about: format!("{}, on this machine", model.provider),
-        provider: model.provider,
+        provider: model.provider_setting(),
         model: Some(model.model),
     };
     let mut all: Vec<ModelChoice> =
@@ -95,6 +95,7 @@ pub(super) fn choose(mut settings: Settings, read_line: &mut ReadLine<'_>) -> Cl
 /// There is nothing to choose from; a provider that does not list its models.
 pub(super) fn choose_other(mut settings: Settings, read_line: &mut ReadLine<'_>) -> CliResult<Option<Settings>> {
     let current = chosen_provider(&settings)?.filter(|choice| !choice.is_file());
+    let current_name = current.as_ref().map(ProviderChoice::name);
     let mut all: Vec<ModelChoice> = Vec::new();
     if let Some(choice) = current {
         let at = settings.provider.clone().or(settings.base_url.clone()).unwrap_or(choice.name());
@@ -107,12 +108,8 @@ pub(super) fn choose_other(mut settings: Settings, read_line: &mut ReadLine<'_>)
             Err(failure) => note(&failure.to_string()),
         }
     }
-    let others = model_choices(&settings)?;
-    let is_there = |one: &ModelChoice| {
-        all.iter().any(|there| there.provider == one.provider && (one.model.is_none() || there.model == one.model))
-    };
-    let others: Vec<ModelChoice> = others.into_iter().filter(|one| !is_there(one)).collect();
-    all.extend(others);
+    // Those of the current provider are listed already, under the name that the settings have for it.
+    all.extend(model_choices(&settings)?.into_iter().filter(|one| Some(&one.provider) != current_name.as_ref()));
     if all.is_empty() {
         return Err(nothing_chosen(&settings));
     }

@@ -7,6 +7,7 @@ use vault_search::tools::texts_of_change;
 use vault_tools::{EditedFile, LastingPermission, Preview, Result, Risk};
 
 use super::Conversation;
+use crate::call_line::DECLINED;
 use crate::change_text::{kind, what_undo_does};
 use crate::model::Destination;
 
@@ -64,7 +65,7 @@ pub(crate) struct Panel {
 /// Returns a person's refusal of a call. The wording is specified, and followed by the person's reason.
 pub(crate) fn declined(said: Option<String>) -> Decision {
     let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-    Decision::Deny { reason: Some(format!("User cancelled tool execution{said}")) }
+    Decision::Deny { reason: Some(format!("{DECLINED}{said}")) }
 }
 
 impl Conversation {

@@ -179,6 +179,7 @@ impl ChatLoop {
         let agreed = vault_instructions(&self.workspace).iter().any(|one| one.is_used == Some(true));
         let instructions = if agreed { " · AGENTS.md" } else { "" };
         self.screen.quiet(&format!("{} · {model}{instructions} · /help", names.join(", ")));
+        self.workspace.without_notes().iter().for_each(|said| self.screen.warn(said));
         match self.permissions().len() {
             0 => {}
             count => {
@@ -272,7 +273,8 @@ impl ChatLoop {
         answer.removed.iter().for_each(|removed| self.screen.warn(&format!("not found: {removed}")));
         self.spent += outcome.spent;
         self.thoughts = answer.thoughts;
-        if self.input.has_person() {
+        // A request that was not answered took nothing.
+        if self.input.has_person() && (outcome.spent.calls > 0 || outcome.spent.tokens > 0) {
             let calls = match outcome.spent.calls {
                 0 => String::new(),
                 calls => format!("{} · ", counted(calls as usize, "call")),
