@@ -177,7 +177,8 @@ fn observed_at(stand: &Stand, run: &Run) -> String {
     for (path, content) in place.tree() {
         seen += &format!("\nnote: {} {}", path.display(), String::from_utf8_lossy(&content));
     }
-    files(&root, &mut seen);
+    // `plan` syncs beside the model, which can answer before there is an index.
+    files(&root, run.args.first().is_none_or(|command| command != "plan"), &mut seen);
     normalized(&seen.replace(root.to_str().unwrap(), "PLACE"))
 }
 
@@ -190,13 +191,13 @@ fn session(place: &Place) -> String {
 }
 
 /// Files of the user: indexes by their names, settings by their content.
-fn files(folder: &Path, seen: &mut String) {
+fn files(folder: &Path, with_indexes: bool, seen: &mut String) {
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            files(&path, seen);
-        } else if path.extension().is_some_and(|ending| ending == "db") {
+            files(&path, with_indexes, seen);
+        } else if with_indexes && path.extension().is_some_and(|ending| ending == "db") {
             *seen += &format!("\nfile: {}", path.display());
         } else if path.extension().is_some_and(|ending| ["toml", "json"].iter().any(|kept| ending == *kept)) {
             *seen += &format!("\nfile: {} {}", path.display(), std::fs::read_to_string(&path).unwrap());
