@@ -64,6 +64,8 @@ export class AppHost {
     const path = view?.file?.path ?? this.app.workspace.getActiveFile()?.path ?? null;
     if (view === null || path === null) return { activeFile: path, selection: null, cursor: null, openFiles };
     await this.saveTyped(view, path);
+    // The selection and the cursor would be those of another note.
+    if (view.file?.path !== path) throw new Error("the editor shows another note now");
     const selection = this.selectionIn(view);
     if (selection !== null && selection.text.length > longestSelection) throw new Error(`the selection has more than ${longestSelection} characters`);
     const shown = selection === null ? null : { text: selection.text, from: selection.from, to: selection.to };

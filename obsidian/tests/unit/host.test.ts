@@ -48,6 +48,16 @@ describe("the state of the editor", () => {
     expect(files["Beds.md"]).toBe(`${TEXT}typed\n`);
   });
 
+  it("is not that of another note, which is opened while the first is saved", async () => {
+    view.text = "typed";
+    select("secret", { line: 0, ch: 0 }, { line: 0, ch: 6 });
+    view.onSave = () => {
+      view.file = app.vault.getFileByPath("Other.md");
+      return Promise.resolve();
+    };
+    await expect(state()).rejects.toThrow("shows another note now");
+  });
+
   it("does not save a note with other line ends that is saved", async () => {
     files["Beds.md"] = TEXT.replaceAll("\n", "\r\n");
     await state();
