@@ -700,7 +700,7 @@ export interface HostRan {
 export interface HostEditRequest {
   /** The path of the file in the vault. */
   path: string;
-  /** Its text. If the editor has another text, nothing is done. */
+  /** Its text. An editor with another text is saved, and nothing else is done. */
   before: string;
   /** Its new text. */
   after: string;

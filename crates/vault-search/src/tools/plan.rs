@@ -116,10 +116,7 @@ pub fn run_value(
     done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
     say_notices(&done.notices);
     if let Some((step, error)) = &done.failed {
-        let left = match done.transaction {
-            Some(_) => format!("the steps before it stay; {} undo reverts them", program()),
-            None => "nothing was changed".to_owned(),
-        };
+        let left = done.what_is_left(&format!("{} undo reverts them", program()));
         let message = format!("step {step}: {}", error.message());
         return Err(Error::new(error.kind(), message).with_remedy(left).into());
     }
