@@ -22,12 +22,16 @@ import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 sys.dont_write_bytecode = True
 from wrap import COMMANDS, HERE, PLATFORMS, ROOT, VERSION
 
 TARGET, REPOSITORY = "x86_64-unknown-linux-gnu", "example/notes"
 NOTES = ROOT / "testdata" / "vaults" / "demo"
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
 left_out = []
 
 
@@ -40,7 +44,7 @@ def main():
         release = make_release(programs, scratch, nfpm)
         manifests(release, scratch / "manifests", claude)
         with Server(scratch) as server:
-            for way in [pip, npm, install_script, deb, rpm, claude_bundle]:
+            for way in [pip, npm, install_script, formula, deb, rpm, claude_bundle, image]:
                 home, start = scratch / "homes" / way.__name__, time.monotonic()
                 home.mkdir(parents=True)
                 way(release, home, server)
@@ -115,10 +119,6 @@ def manifests(release, folder, claude):
     for shell in ["sh", "bash", "dash"]:
         if shutil.which(shell):
             run([shell, "-n", folder / "install.sh"])
-    if shutil.which("ruby"):
-        run(["ruby", "-c", folder / "vault-agent.rb"])
-    else:
-        left_out.append("the syntax of the formula: no ruby")
     if claude:
         for place in [ROOT, HERE / "claude-plugin"]:
             run([claude, "plugin", "validate", "--strict", place], HOME=str(folder))
@@ -228,10 +228,8 @@ def npm(_release, home, server):
 
 
 def speaks_mcp(words, home, **environment):
-    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
     settings = os.environ | {"HOME": str(home), "VAULT_INDEX_FILE": str(home / "mcp.db")} | environment
-    done = subprocess.run([str(word) for word in words], input=json.dumps(request) + "\n", cwd=home, env=settings,
+    done = subprocess.run([str(word) for word in words], input=json.dumps(INITIALIZE) + "\n", cwd=home, env=settings,
                           text=True, timeout=120, stdout=subprocess.PIPE)
     return json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "vault-agent" and done.returncode == 0
 
@@ -262,6 +260,17 @@ def install_script(release, home, server):
     archive.write_bytes(original)
     assert "cannot be downloaded" in run([*script, "--version", "9.9.9"], expect=1, **settings)
     assert not (home / ".local/bin/vault-agent").exists()
+
+
+def formula(release, home, _server):
+    if not shutil.which("ruby"):
+        left_out.append("the Homebrew formula: no ruby")
+        return
+    archive = release.page / f"vault-v{VERSION}-{TARGET}.tar.gz"
+    run(["ruby", HERE / "formula.rb", release.manifests / "vault-agent.rb", archive, release.unpacked, home / "prefix"])
+    works(home / "prefix/bin", home)
+    for file in ["share/man/man1/vault-search.1", "etc/bash_completion.d/vault-search", "share/zsh/site-functions/_vault-agent"]:
+        assert (home / "prefix" / file).exists(), file
 
 
 def deb(release, home, _server):
@@ -299,6 +308,33 @@ def claude_bundle(release, home, _server):
     for name, value in values.items():
         words = [word.replace(name, value) for word in words]
     assert speaks_mcp(words, home)
+
+
+def image(release, home, _server):
+    """Starts the server with the words and the environment of the Dockerfile. There is no image to build it from."""
+    text = (HERE / "Dockerfile").read_text()
+    words = json.loads(re.search(r"(?m)^ENTRYPOINT (.*)", text)[1]) + json.loads(re.search(r"(?m)^CMD (.*)", text)[1])
+    environment = dict(pair.split("=") for pair in re.search(r"(?m)^ENV (.*)", text)[1].split())
+    (home / "key").write_text("secret\n")
+    (home / "key").chmod(0o600)
+    places = {"/run/key": str(home / "key"), "0.0.0.0:8571": "0.0.0.0:0"}
+    words = [release.unpacked / words[0], *(places.get(word, word) for word in words[1:])]
+    environment = {name: value.replace("/notes", str(NOTES)).replace("/data", str(home)) for name, value in environment.items()}
+    server = subprocess.Popen(words, env=os.environ | environment, text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        port = next(found[1] for line in server.stderr if (found := re.search(r"http://\S+:(\d+)/mcp", line)))
+        for key, status in [("secret", 200), ("another", 401)]:
+            request = Request(f"http://localhost:{port}/mcp", json.dumps(INITIALIZE).encode(), {
+                "authorization": f"Bearer {key}", "content-type": "application/json",
+                "accept": "application/json, text/event-stream"})
+            try:
+                answered = urlopen(request).status
+            except HTTPError as error:
+                answered = error.code
+            assert answered == status, f"with the key {key}: {answered}"
+    finally:
+        server.terminate()
+        server.wait()
 
 
 if __name__ == "__main__":
