@@ -3,8 +3,8 @@
 
 PROGRAMS is a folder with the programs of this machine, in any profile; NFPM the program nfpm, and CLAUDE the program of
 Claude Code. Packages are installed into fresh folders, from a server on this machine that plays the release page, PyPI
-and the npm registry. Then a search runs from each. Needs Linux on x86-64, Python 3.9 with jsonschema and pyyaml; and
-curl, npm and rpm for the ways that use them. The last lines say what was left out.
+and the npm registry. Then a search runs from each. Needs Linux on x86-64, Python 3.9 with jsonschema, pyyaml, tree-sitter and
+tree-sitter-powershell; and curl, npm, rpm and ruby for the ways that use them. The last lines say what was left out.
 """
 
 import hashlib
@@ -96,6 +96,8 @@ def make_release(programs, scratch, nfpm):
 def manifests(release, folder, claude):
     """Checks the manifests against the schemas of those who read them."""
     import jsonschema
+    import tree_sitter
+    import tree_sitter_powershell
     import yaml
 
     def check(schema, value):
@@ -119,6 +121,8 @@ def manifests(release, folder, claude):
     for shell in ["sh", "bash", "dash"]:
         if shutil.which(shell):
             run([shell, "-n", folder / "install.sh"])
+    powershell = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
+    assert not powershell.parse((folder / "install.ps1").read_bytes()).root_node.has_error, "the syntax of install.ps1"
     if claude:
         for place in [ROOT, HERE / "claude-plugin"]:
             run([claude, "plugin", "validate", "--strict", place], HOME=str(folder))
