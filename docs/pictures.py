@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws the pictures of README.md from the output of the programs: docs/pictures.py [BIN]
+"""Draws the pictures of README.md and of the manual from the output of the programs: docs/pictures.py [BIN]
 
 BIN is the folder of the release binaries vault-search, vault-index and vault-tools. The programs run in a
-pseudo-terminal on a copy of testdata/vaults/demo, and only their output is drawn. Writes session.svg and
-graph.svg in docs/book/src/pictures. Also writes agent.svg, from the screens in crates/vault-agent/tests/terminal, which continuous
+pseudo-terminal on a copy of testdata/vaults/demo, and only their output is drawn. Writes session.svg and graph.svg to
+docs/book/src/pictures. Also writes agent.svg, from the screens in crates/vault-agent/tests/terminal, which continuous
 integration replays; without BIN, writes only this one. Needs only Python 3.9 on Linux or macOS.
 """
 
