@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fills the templates with a release: packaging/release.py ARCHIVES REPOSITORY OUT
 
-ARCHIVES is a folder with SHA256SUMS and the archives that it names, REPOSITORY the OWNER/NAME on GitHub. Writes each file
-of packaging/templates to OUT, except the manifest of the bundle. In the templates:
+ARCHIVES is a folder with the SHA256SUMS of the archives, REPOSITORY the OWNER/NAME on GitHub. Writes each file of
+packaging/templates to OUT, except the manifest of the bundle. In the templates:
 
 - `@VERSION@`, `@OWNER@` and `@REPOSITORY@` are the version, the owner and the address of the repository;
 - `@URL:TARGET@` and `@SHA256:TARGET@` are the address and the sum of the archive for a Rust target.

@@ -3,8 +3,9 @@
 
 PROGRAMS is a folder with the programs of this machine, in any profile; NFPM the program nfpm, and CLAUDE the program of
 Claude Code. Packages are installed into fresh folders, from a server on this machine that plays the release page, PyPI
-and the npm registry. Then a search runs from each. Needs Linux on x86-64, Python 3.9 with jsonschema, pyyaml, tree-sitter and
-tree-sitter-powershell; and curl, npm, rpm and ruby for the ways that use them. The last lines say what was left out.
+and the npm registry. Then a search runs from each. Needs Linux on x86-64, Python 3.9 with jsonschema, pyyaml,
+tree-sitter and tree-sitter-powershell; and curl, npm, rpm and ruby for the ways that use them. The last lines say what
+was left out.
 """
 
 import hashlib
@@ -141,7 +142,8 @@ class Server:
             def do_GET(self):
                 path = self.path.removeprefix("/pypi/vault-agent/").removeprefix("/npm/-/")
                 if self.path == "/pypi/vault-agent/":
-                    self.answer("text/html", "".join(f'<a href="{file.name}">{file.name}</a>\n' for file in release.glob("*.whl")))
+                    wheels = [file.name for file in release.glob("*.whl")]
+                    self.answer("text/html", "".join(f'<a href="{name}">{name}</a>\n' for name in wheels))
                 elif path != self.path:
                     self.path = f"/release/v{VERSION}/{path}"
                     super().do_GET()
@@ -171,7 +173,7 @@ class Server:
 
 
 def packument(name, release, url):
-    """Returns what the registry says of a package. Those of other systems have no file, because npm must not ask for it."""
+    """Returns what the registry says of a package. Those of other systems have no file: npm must not ask for one."""
     file = release / f"{name}-{VERSION}.tgz"
     if file.exists():
         with tarfile.open(file) as packed:
@@ -235,7 +237,8 @@ def speaks_mcp(words, home, **environment):
     settings = os.environ | {"HOME": str(home), "VAULT_INDEX_FILE": str(home / "mcp.db")} | environment
     done = subprocess.run([str(word) for word in words], input=json.dumps(INITIALIZE) + "\n", cwd=home, env=settings,
                           text=True, timeout=120, stdout=subprocess.PIPE)
-    return json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "vault-agent" and done.returncode == 0
+    answer = json.loads(done.stdout.splitlines()[0])
+    return answer["result"]["serverInfo"]["name"] == "vault-agent" and done.returncode == 0
 
 
 def install_script(release, home, server):
@@ -273,7 +276,8 @@ def formula(release, home, _server):
     archive = release.page / f"vault-v{VERSION}-{TARGET}.tar.gz"
     run(["ruby", HERE / "formula.rb", release.manifests / "vault-agent.rb", archive, release.unpacked, home / "prefix"])
     works(home / "prefix/bin", home)
-    for file in ["share/man/man1/vault-search.1", "etc/bash_completion.d/vault-search", "share/zsh/site-functions/_vault-agent"]:
+    completions = ["etc/bash_completion.d/vault-search", "share/zsh/site-functions/_vault-agent"]
+    for file in ["share/man/man1/vault-search.1", *completions]:
         assert (home / "prefix" / file).exists(), file
 
 
@@ -323,8 +327,10 @@ def image(release, home, _server):
     (home / "key").chmod(0o600)
     places = {"/run/key": str(home / "key"), "0.0.0.0:8571": "0.0.0.0:0"}
     words = [release.unpacked / words[0], *(places.get(word, word) for word in words[1:])]
-    environment = {name: value.replace("/notes", str(NOTES)).replace("/data", str(home)) for name, value in environment.items()}
-    server = subprocess.Popen(words, env=os.environ | environment, text=True, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    for name, value in environment.items():
+        environment[name] = value.replace("/notes", str(NOTES)).replace("/data", str(home))
+    server = subprocess.Popen(words, env=os.environ | environment, text=True, stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE)
     try:
         port = next(found[1] for line in server.stderr if (found := re.search(r"http://\S+:(\d+)/mcp", line)))
         for key, status in [("secret", 200), ("another", 401)]:

@@ -145,7 +145,8 @@ def npm_chooser(url, mcp_name, out):
         "bin": {name: f"bin/{name}.js" for name in COMMANDS}, "optionalDependencies": platforms,
     })
     start = (HERE / "npm" / "start.js").read_bytes()
-    files = {"package.json": manifest, "README.md": (ROOT / "crates/vault-agent/README.md").read_bytes(), "start.js": start}
+    readme = (ROOT / "crates/vault-agent/README.md").read_bytes()
+    files = {"package.json": manifest, "README.md": readme, "start.js": start}
     for name in COMMANDS:
         files[f"bin/{name}.js"] = f'#!/usr/bin/env node\nrequire("../start.js")("{name}");\n'.encode()
     tarred(out / f"vault-agent-{VERSION}.tgz", {**files, **licenses()})
