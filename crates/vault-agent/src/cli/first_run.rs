@@ -124,6 +124,28 @@ pub(super) fn choose_other(mut settings: Settings, read_line: &mut ReadLine<'_>)
     }))
 }
 
+/// Lets a person at the terminal choose the default model, and saves it.
+///
+/// # Errors
+/// No terminal, nothing to choose from or nothing chosen; a provider that does not list its models; settings that cannot
+/// be written.
+pub(super) fn choose_default(settings: Settings, read_line: &mut ReadLine<'_>) -> CliResult<()> {
+    if !can_ask() {
+        return Err(Failure::Error("there is no terminal to choose a model in".to_owned()));
+    }
+    let chosen = choose_other(settings, read_line)?.ok_or_else(none_chosen)?;
+    let provider = chosen.provider.as_deref().unwrap_or_default();
+    let model = chosen.model.as_deref().unwrap_or_default();
+    let file = settings::choose_model(provider, Some(model))?;
+    note(&format!(
+        "{} of {} is the default model now; written to {}",
+        sanitize_line(model),
+        sanitize_line(provider),
+        file.display()
+    ));
+    Ok(())
+}
+
 /// Lets a person choose a line; it names a provider, and may name a model.
 fn picked(mut all: Vec<ModelChoice>, read_line: &mut ReadLine<'_>) -> Option<(String, Option<String>)> {
     let name = |one: &ModelChoice| one.model.clone().unwrap_or_else(|| one.provider.clone());

@@ -166,7 +166,7 @@ fn observed_at(stand: &Stand, run: &Run) -> String {
         "mcp" if has_subcommand => of_command(command, &run.said),
         "mcp" if is("--http") => of_server(command, mcp_requests),
         "mcp" => of_mcp(command),
-        "acp" if is("--schema") => of_command(command, &run.said),
+        "acp" if is("--schema") || is("--choose-model") => of_command(command, &run.said),
         "acp" => of_acp(command, &root, &run.said),
         "proxy" => of_server(command, |server| proxy_requests(server, &run.said)),
         _ => of_command(command, &run.said),

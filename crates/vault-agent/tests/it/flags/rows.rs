@@ -203,7 +203,7 @@ pub fn groups() -> Vec<Group> {
         group("mcp list", "", &LIST).setup(&["mcp add web --url http://127.0.0.1:9/mcp"]),
         group("mcp remove", "web", &[]),
         group("mcp skill", "", &[]),
-        asking(group("acp", "", &["--schema"]).input("{said}")).common(SEARCHING),
+        asking(group("acp", "", &["--schema", "--choose-model"]).input("{said}")).common(SEARCHING),
         group(
             "proxy",
             "--http 127.0.0.1:0",
