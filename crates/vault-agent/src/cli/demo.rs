@@ -85,7 +85,7 @@ pub(super) fn demo(args: &DemoArgs, out: &mut Out) -> CliResult {
     let vault = folder.path().join("Demo notes");
     let files = unpack(&vault)?;
     write(&folder.path().join(PLAN_FILE), PLAN.as_bytes())?;
-    out.line(&format!("A vault of {} for you to look at, in {}", counted(files, "file"), vault.display()))?;
+    out.line(&format!("A tour of a vault of {}, unpacked into a temporary folder.", counted(files, "file")))?;
     out.line("Each command below runs as you see it. Nothing else on this machine is read or written.")?;
     for (number, step) in STEPS.iter().enumerate() {
         out.line("")?;

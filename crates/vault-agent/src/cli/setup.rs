@@ -153,11 +153,7 @@ fn client() -> CliResult<Option<Client>> {
     let lines: Vec<(String, String)> =
         Client::all().iter().map(|client| (client.title().to_owned(), about(client).to_owned())).collect();
     let mut is_ended = false;
-    let chosen = number_of(&lines, &mut |question| {
-        let typed = ask(question);
-        is_ended = typed.is_none();
-        typed
-    });
+    let chosen = number_of(&lines, &mut |question| typed_number(question, &mut is_ended));
     if is_ended { Err(cancelled()) } else { Ok(chosen.map(|at| Client::all()[at])) }
 }
 
@@ -170,12 +166,22 @@ fn model(settings: &Settings) -> CliResult<ModelAnswer> {
          Without a model, nothing leaves, and a question is answered with the passages that match best.",
     );
     let mut is_ended = false;
-    let answer = first_run::answer(settings, &mut |question| {
-        let typed = ask(question);
-        is_ended = typed.is_none();
-        typed
-    })?;
+    let answer = first_run::answer(settings, &mut |question| typed_number(question, &mut is_ended))?;
     if is_ended { Err(cancelled()) } else { Ok(answer) }
+}
+
+/// Asks until a number or nothing is typed. At the end of input, `is_ended` is set.
+fn typed_number(question: &str, is_ended: &mut bool) -> Option<String> {
+    loop {
+        match ask(question) {
+            Some(typed) if typed.is_empty() || typed.parse::<usize>().is_ok() => return Some(typed),
+            Some(_) => note("type a number of the list, or nothing"),
+            None => {
+                *is_ended = true;
+                return None;
+            }
+        }
+    }
 }
 
 fn write_vault(vault: &Path, out: &mut Out) -> CliResult<()> {

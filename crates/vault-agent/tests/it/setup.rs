@@ -133,6 +133,9 @@ fn three_questions_at_a_terminal() {
     terminal.until("2 of 3. Which assistant or editor");
     terminal.until("Codex CLI       is on this machine");
     terminal.until("Number (empty for none):");
+    terminal.press("codex\r");
+    terminal.until("type a number of the list");
+    terminal.until("Number (empty for none):");
     terminal.press("3\r");
     terminal.until("3 of 3. Which model answers your questions?");
     terminal.until("Leaves it, with a hosted model:");
@@ -161,4 +164,19 @@ fn leaving_a_question_writes_nothing() {
     let (screen, code) = terminal.end();
     assert!(code == 2 && screen.contains("nothing was set up"), "{code} {screen}");
     assert!(!place.home().join("vault-index").exists());
+}
+
+#[test]
+fn doctor_names_settings_that_are_invalid() {
+    let place = Place::new(NOTES);
+    place.configure("agent.toml", "\nmax_turns = \"many\"\n");
+    let output = place.command(&["doctor", "--json"]).output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{found}");
+    let settings: Vec<&Value> = found.as_array().unwrap().iter().filter(|one| one["kind"] == "settings").collect();
+    let [one] = settings.as_slice() else { panic!("{found}") };
+    assert!(one["subject"].as_str().unwrap().contains("agent.toml"), "{one}");
+    assert!(one["message"].as_str().unwrap().contains("max_turns") && one["is_problem"] == true, "{one}");
+    // The notes are examined, too.
+    assert!(found.as_array().unwrap().iter().any(|one| one["kind"] == "no-vectors"), "{found}");
 }
