@@ -88,6 +88,47 @@ pub(super) fn choose(mut settings: Settings, read_line: &mut ReadLine<'_>) -> Cl
     Ok(settings)
 }
 
+/// What a person says to the question for a model.
+pub(super) enum ModelAnswer {
+    /// A provider, and its model; a file has none.
+    Chosen(String, Option<String>),
+    /// The model that is configured.
+    Keep,
+    None,
+}
+
+/// Lets a person at the terminal choose among all models that can be used here. An empty answer is no model, or the
+/// configured one.
+///
+/// # Errors
+/// A provider that does not list its models.
+pub(super) fn answer(settings: &Settings, read_line: &mut ReadLine<'_>) -> CliResult<ModelAnswer> {
+    let otherwise = match chosen_provider(settings)? {
+        Some(choice) => {
+            let model = settings.model.as_ref().map_or_else(String::new, |model| format!("{model} of "));
+            note(&format!("an empty answer keeps {model}{}", choice.name()));
+            ModelAnswer::Keep
+        }
+        None => ModelAnswer::None,
+    };
+    let all = model_choices(settings)?;
+    if all.is_empty() {
+        note(
+            "no model was found: no server runs on this machine (such as Ollama), and no provider's key is set \
+             (vault-agent login PROVIDER stores one); run setup again when there is one",
+        );
+        return Ok(otherwise);
+    }
+    match picked(all, read_line) {
+        None => Ok(otherwise),
+        Some((provider, Some(model))) => Ok(ModelAnswer::Chosen(provider, Some(model))),
+        Some((provider, None)) => Ok(match model_of(&provider, settings, read_line)? {
+            Some(model) => ModelAnswer::Chosen(provider, Some(model)),
+            None => otherwise,
+        }),
+    }
+}
+
 /// Lets a person at the terminal choose another model: of the current provider, of this machine, or of another provider
 /// whose key is set. The choice holds for the conversation and is not saved. Returns `None` if no model was chosen.
 ///
@@ -181,7 +222,7 @@ fn nothing_chosen(settings: &Settings) -> Failure {
 }
 
 /// Lets a person choose a line by its number, and returns its index.
-fn number_of(lines: &[(String, String)], read_line: &mut ReadLine<'_>) -> Option<usize> {
+pub(super) fn number_of(lines: &[(String, String)], read_line: &mut ReadLine<'_>) -> Option<usize> {
     let width = lines.iter().map(|(name, _)| vault_search::columns(name)).max().unwrap_or(0);
     let line = |(number, (name, about)): (usize, &(String, String))| {
         let line = format!("  {:2}  {}  {}", number + 1, padded(&sanitize_line(name), width), sanitize_line(about));

@@ -211,6 +211,7 @@ fn normalized(text: &str) -> String {
         let rule = |pattern: &str, to| (Regex::new(pattern).unwrap(), to);
         vec![
             rule(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?(\[[\w/+-]+\])?", "TIME"),
+            rule(r"\b\d+\.\d s\b", "TIME"),
             rule(r"127\.0\.0\.1:\d+", "ADDRESS"),
             rule(r"call[_-][0-9a-zA-Z]+(-[0-9a-f]+)?", "CALL"),
             rule(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{10,}", "ID"),
