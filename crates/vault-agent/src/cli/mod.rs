@@ -27,7 +27,7 @@ mod proxy;
 mod chat;
 mod demo;
 mod args;
-mod approve;
+mod approve_code;
 mod serve;
 mod install;
 mod setup;
@@ -127,7 +127,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Redo(args) => redo(&vault, &args, out),
         Command::Log(args) => log(&vault, &args, out),
         Command::Acp(args) => acp::acp(&vault, &args, out),
-        Command::Approve(args) => approve::approve(&args, out),
+        Command::Approve(args) => approve_code::approve(&args, out),
         Command::Proxy(args) => proxy::proxy(&vault, &args),
         Command::Models(args) => models::models(&args, out),
         Command::Config(command) => config::config(&vault, &command, out),
