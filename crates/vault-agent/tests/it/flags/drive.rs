@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl Stand {
         empty(&root);
         if !state.exists() {
             write_notes(&self.place, &root);
-            let model = ModelServer::that(script());
+            let model = ModelServer::that(script(root.clone()));
             for before in setup {
                 if let Some(path) = before.strip_prefix("write ") {
                     self.place.write(path, "written meanwhile\n");
@@ -148,7 +148,7 @@ pub fn observed(run: &Run) -> String {
 fn observed_at(stand: &Stand, run: &Run) -> String {
     stand.begin(run.setup);
     let (place, root) = (&stand.place, stand.root());
-    let model = ModelServer::that(script());
+    let model = ModelServer::that(script(root.clone()));
     let web = WebServer::that(|_| (200, json!({ "object": "list", "data": [{ "id": "scripted" }] })));
     let filled = |text: &String| {
         let text = text.replace("{root}", root.to_str().unwrap()).replace("{model}", &model.address);
@@ -177,8 +177,7 @@ fn observed_at(stand: &Stand, run: &Run) -> String {
     for (path, content) in place.tree() {
         seen += &format!("\nnote: {} {}", path.display(), String::from_utf8_lossy(&content));
     }
-    // `plan` syncs beside the model, which can answer before there is an index.
-    files(&root, run.args.first().is_none_or(|command| command != "plan"), &mut seen);
+    files(&root, &mut seen);
     normalized(&seen.replace(root.to_str().unwrap(), "PLACE"))
 }
 
@@ -190,14 +189,30 @@ fn session(place: &Place) -> String {
     file.unwrap().file_stem().unwrap().to_string_lossy().into_owned()
 }
 
+/// Waits until there is an index anywhere in a folder, for at most 10 seconds.
+fn wait_for_index(folder: &Path) {
+    let began = Instant::now();
+    while !has_index(folder) && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether an index is in a folder. The program may remove other files meanwhile.
+fn has_index(folder: &Path) -> bool {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).any(|path| {
+        let is_index = path.extension().is_some_and(|ending| ending == "db");
+        if path.is_dir() { has_index(&path) } else { is_index }
+    })
+}
+
 /// Files of the user: indexes by their names, settings by their content.
-fn files(folder: &Path, with_indexes: bool, seen: &mut String) {
+fn files(folder: &Path, seen: &mut String) {
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            files(&path, with_indexes, seen);
-        } else if with_indexes && path.extension().is_some_and(|ending| ending == "db") {
+            files(&path, seen);
+        } else if path.extension().is_some_and(|ending| ending == "db") {
             *seen += &format!("\nfile: {}", path.display());
         } else if path.extension().is_some_and(|ending| ["toml", "json"].iter().any(|kept| ending == *kept)) {
             *seen += &format!("\nfile: {} {}", path.display(), std::fs::read_to_string(&path).unwrap());
@@ -226,7 +241,7 @@ fn normalized(text: &str) -> String {
 }
 
 /// The model: it searches twice and answers, or writes a plan; slowly or badly where it is told to.
-fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
+fn script(root: PathBuf) -> impl FnMut(&Value) -> Reply + Send + 'static {
     let mut asked = 0;
     move |body| {
         asked += 1;
@@ -239,6 +254,8 @@ fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
             std::thread::sleep(Duration::from_millis(1100));
         }
         if is_plan {
+            // `plan` syncs beside the model, and ends with it.
+            wait_for_index(&root);
             if is_first && text.contains("badly") {
                 return Reply::text("Here is your plan: {}");
             }
