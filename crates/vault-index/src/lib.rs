@@ -76,6 +76,7 @@ mod store;
 mod indexer;
 mod search;
 mod index;
+pub mod backend;
 
 pub use chunk::{HEADING_MARK, TokenCount, readable};
 pub use embed::{Embedder, HashedEmbedder, LoadOptions, ModelInfo, ModelName, Role};

@@ -67,6 +67,13 @@ pub struct SkippedNote {
     pub reason: String,
 }
 
+impl SkippedNote {
+    /// Creates one, for a store.
+    pub fn new(path: String, reason: String) -> Self {
+        Self { path, reason }
+    }
+}
+
 /// A [`Warning`] and the file that it is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -77,6 +84,13 @@ pub struct NoteWarning {
     /// The warning.
     #[serde(flatten)]
     pub warning: Warning,
+}
+
+impl NoteWarning {
+    /// Creates one, for a store.
+    pub fn new(path: String, warning: Warning) -> Self {
+        Self { path, warning }
+    }
 }
 
 /// The progress of a long call.
@@ -458,6 +472,13 @@ pub struct TagCount {
     pub notes: usize,
     /// The number of notes with the tag or one nested below it.
     pub nested: usize,
+}
+
+impl TagCount {
+    /// Creates one, for a store.
+    pub fn new(tag: String, notes: usize, nested: usize) -> Self {
+        Self { tag, notes, nested }
+    }
 }
 
 /// Formats a count: `1 note`, `2 notes`.

@@ -93,13 +93,13 @@ impl Snapshot {
     pub(super) fn source(&self) -> Result<Option<VectorSource<'_>>> {
         if self.codes.get().is_none() {
             let store = self.store();
-            if !self.was_searched.swap(true, Ordering::Relaxed) {
-                let embedder = store.embedder()?;
-                return Ok(embedder.map(|(_, dimensions)| VectorSource::Stored { store, dimensions }));
-            }
-            if let Some(codes) = store.codes()? {
-                _ = self.codes.set(codes);
-            }
+            let Some((_, dimensions)) = store.embedder()? else { return Ok(None) };
+            let codes = match self.was_searched.swap(true, Ordering::Relaxed) {
+                true => store.codes()?,
+                false => None,
+            };
+            let Some(codes) = codes else { return Ok(Some(VectorSource::Stored { store, dimensions })) };
+            _ = self.codes.set(codes);
         }
         Ok(self.codes.get().map(VectorSource::Loaded))
     }

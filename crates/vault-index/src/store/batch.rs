@@ -16,20 +16,27 @@ use crate::store::vectors::{EmbeddingKey, WriteVectors};
 use crate::store::{ReadStore, Store, StoreTransaction};
 
 /// All that is stored about a note.
-pub(crate) struct NewNote {
+#[derive(Debug)]
+pub struct NewNote {
     /// The stat of the file when it was read.
     pub stat: FileStat,
+    /// The hash of its content.
     pub hash: ContentHash,
     /// The time before it was read.
     pub checked_at_ns: i64,
+    /// What it says about itself.
     pub row: NoteRow,
     /// The key of [`NoteRow::file_title`].
     pub title_key: Option<EmbeddingKey>,
+    /// Its links, in order.
     pub links: Vec<LinkRow>,
+    /// The words of its own fields.
     pub fields: NoteFields,
+    /// Its passages, in order.
     pub passages: Vec<NewPassage>,
     /// The words that the vocabulary may lack.
     pub words: Vec<Word>,
+    /// What was wrong with it.
     pub warnings: Vec<Warning>,
 }
 
@@ -41,7 +48,7 @@ impl NewNote {
 }
 
 /// An index as the indexer writes it.
-pub(crate) trait WriteStore:
+pub trait WriteStore:
     ReadStore + WriteNotes + WriteLinks + WriteWords + WritePassages + WriteVectors
 {
     /// Starts a transaction that will write; readers continue to see the previous state.
@@ -58,7 +65,7 @@ pub(crate) trait WriteStore:
 }
 
 /// A transaction that writes: rolled back when dropped before it is committed.
-pub(crate) trait Batch {
+pub trait Batch {
     /// Adds a note whose earlier rows were removed; with `is_new`, it had none. `version` is that of the parser, chunker
     /// and window. Returns the number of its passages that have a vector already.
     fn put_note(&mut self, id: FileId, path: &VaultPath, note: &NewNote, version: i64, is_new: bool) -> Result<usize>;

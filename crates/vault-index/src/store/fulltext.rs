@@ -9,18 +9,25 @@ use crate::terms::{HYPHENATED, QueryTerm, TermMatch};
 
 /// The fields of a note in the keyword index, each as terms joined by spaces. They count as words of all its passages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct NoteFields {
+pub struct NoteFields {
+    /// Of its title.
     pub title: String,
+    /// Of its aliases.
     pub aliases: String,
+    /// Of its tags.
     pub tags: String,
+    /// Of the values of its properties.
     pub properties: String,
+    /// Of its folders.
     pub path: String,
 }
 
 /// The fields of a passage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct PassageFields {
+pub struct PassageFields {
+    /// Of the headings that it is below.
     pub headings: String,
+    /// Of its text.
     pub body: String,
 }
 
@@ -33,7 +40,7 @@ impl NoteFields {
 
 impl PassageFields {
     /// The number of terms in the text.
-    pub(crate) fn length(&self) -> u32 {
+    pub fn length(&self) -> u32 {
         let spaces = self.body.bytes().filter(|byte| *byte == b' ').count() as u32;
         spaces + u32::from(!self.body.is_empty())
     }
@@ -46,13 +53,20 @@ impl PassageFields {
 
 /// The fields in which a term can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Field {
+pub enum Field {
+    /// A note's title.
     Title,
+    /// A note's aliases.
     Aliases,
+    /// The headings of a passage.
     Headings,
+    /// A note's tags.
     Tags,
+    /// The values of a note's properties.
     Properties,
+    /// A note's folders.
     Path,
+    /// The text of a passage.
     Body,
 }
 
@@ -74,19 +88,21 @@ pub(crate) const FIELD_COUNT: usize = 7;
 
 /// The owner of a field that contains a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holder {
+pub enum Holder {
+    /// A note.
     Note(FileId),
+    /// A passage, by its id.
     Passage(i64),
 }
 
 /// A word of the vocabulary, and its stem if that is another word.
-pub(crate) type Word = (String, Option<String>);
+pub type Word = (String, Option<String>);
 
 /// The two tables of terms.
 const TABLES: [&str; 2] = ["note_words", "words"];
 
 /// What a search asks about words.
-pub(crate) trait ReadWords {
+pub trait ReadWords {
     /// All words of the vocabulary, except those for text written with hyphens.
     fn vocabulary(&self) -> Result<Vec<String>>;
 
@@ -118,7 +134,7 @@ pub(crate) trait ReadWords {
 }
 
 /// What the indexer changes of words besides those of new notes.
-pub(crate) trait WriteWords {
+pub trait WriteWords {
     /// Replaces the words of notes' own fields, and adds words to the vocabulary.
     fn replace_note_words(&self, notes: Vec<(FileId, NoteFields)>, vocabulary: &[Word]) -> Result<()>;
 }

@@ -12,7 +12,8 @@ use crate::store::{Store, number_of};
 
 /// The data of a link row.
 #[derive(Debug)]
-pub(crate) struct LinkRow {
+pub struct LinkRow {
+    /// The link as it is written.
     pub link: Link,
     /// The [`number_of`] the name that its resolution depends on. If two names have the same number, links of the other
     /// one are checked needlessly.
@@ -23,14 +24,22 @@ pub(crate) struct LinkRow {
 
 /// A link row.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct StoredLink {
+pub struct StoredLink {
+    /// Its number: ascends with the source, then with the position.
     pub id: i64,
+    /// The note that has it.
     pub source: FileId,
+    /// Its line in the file, from 1.
     pub line: u32,
+    /// Its syntax.
     pub kind: LinkKind,
+    /// The whole link as it is written.
     pub raw: String,
+    /// The path part.
     pub path: String,
+    /// The text after the first `#`.
     pub subpath: Option<String>,
+    /// The file that it leads to.
     pub target: Option<FileId>,
 }
 
@@ -40,7 +49,7 @@ const COLUMNS: &str = "SELECT id, source, line, kind, raw, path, subpath, target
 const KINDS: [LinkKind; 3] = [LinkKind::Wikilink, LinkKind::Markdown, LinkKind::Embed];
 
 /// What a search asks about links.
-pub(crate) trait ReadLinks {
+pub trait ReadLinks {
     /// The links of a note, in order.
     fn links_from(&self, source: FileId) -> Result<Vec<StoredLink>>;
 
@@ -52,7 +61,7 @@ pub(crate) trait ReadLinks {
 }
 
 /// What the indexer asks and changes of links.
-pub(crate) trait WriteLinks {
+pub trait WriteLinks {
     /// The links whose resolution depends on a name, and possibly some others.
     fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>>;
 
@@ -177,7 +186,7 @@ impl ReadLinks for Store {
 }
 
 /// The range of ids for the links of a note: far more than the largest note has links.
-fn ids_of(source: FileId) -> Range<i64> {
+pub fn ids_of(source: FileId) -> Range<i64> {
     const BITS: u32 = 24;
     let source = i64::from(source.0);
     source << BITS..(source + 1) << BITS

@@ -66,19 +66,21 @@ use crate::private_file::make_private;
 use crate::report::counted_as;
 use crate::store::open_file::OpenFile;
 
-pub(crate) use batch::{Batch, NewNote, WriteStore};
+pub use batch::{Batch, NewNote, WriteStore};
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, index_bytes, logs_of, rebuild_of};
-pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, ReadWords, Word};
-pub(crate) use links::{LinkRow, ReadLinks, StoredLink, WriteLinks};
-pub(crate) use names::{Name, ReadNames, may_share};
-pub(crate) use notes::{
-    Anchors, NoteMeta, NoteRow, PropertyValue, ReadNotes, StoredFile, StoredTexts, WriteNotes, json,
+pub(crate) use fulltext::FIELD_COUNT;
+pub use fulltext::{Field, Holder, NoteFields, PassageFields, ReadWords, Word, WriteWords};
+pub use links::{LinkRow, ReadLinks, StoredLink, WriteLinks, ids_of};
+pub use names::{Name, NamedNote, ReadNames, may_share};
+pub(crate) use notes::json;
+pub use notes::{
+    Anchors, NoteMeta, NoteRow, PropertyValue, ReadNotes, StoredFile, StoredTexts, WriteNotes, has_key,
 };
-pub(crate) use passages::{
+pub use passages::{
     NewPassage, PassageRow, PassageText, PendingText, ReadPassages, Slot, WritePassages, least_size,
 };
 pub(crate) use schema::FORMAT;
-pub(crate) use vectors::{EmbeddingKey, ReadVectors, key_of};
+pub use vectors::{EmbeddingKey, ReadVectors, VectorReader, WriteVectors, key_of};
 
 /// How long to wait for another process's transaction.
 const BUSY: Duration = Duration::from_secs(30);
@@ -103,7 +105,7 @@ const KEPT_SETTINGS: [&str; 7] =
     ["vault", "model", "base_url", PACE, REBUILDING_TO, REBUILDING_EMBEDDER, REBUILDING_URL];
 
 /// One state of an index, as a search reads it: everything that ranking asks. It need not be SQLite.
-pub(crate) trait ReadStore:
+pub trait ReadStore:
     ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Send
 {
 }
@@ -446,7 +448,7 @@ fn retry_while_busy(open: impl Fn() -> Result<Store>) -> Result<Store> {
 }
 
 /// Turns a text into a number, for columns that are only compared: 64 bits of its BLAKE3 hash.
-pub(crate) fn number_of(text: &str) -> i64 {
+pub fn number_of(text: &str) -> i64 {
     i64::from_le_bytes(*blake3::hash(text.as_bytes()).as_bytes().first_chunk().expect("a hash has 32 bytes"))
 }
 

@@ -6,8 +6,8 @@ use crate::store::Store;
 
 /// A name of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Name {
-    /// See [`name_key`](crate::terms::name_key).
+pub struct Name {
+    /// What it is compared by.
     pub key: String,
     /// The name as it is spelled.
     pub text: String,
@@ -17,15 +17,17 @@ pub(crate) struct Name {
 
 /// A note that has a name.
 #[derive(Debug)]
-pub(crate) struct NamedNote {
+pub struct NamedNote {
+    /// Its id.
     pub note: FileId,
+    /// Its path.
     pub path: VaultPath,
     /// The name as it is spelled.
     pub text: String,
 }
 
 /// How many of a vault's `notes` may share something that still counts as their own.
-pub(crate) fn may_share(notes: usize) -> usize {
+pub fn may_share(notes: usize) -> usize {
     (notes / 100).max(5)
 }
 
@@ -33,7 +35,7 @@ pub(crate) fn may_share(notes: usize) -> usize {
 const IS_NAME: &str = "NOT (is_heading AND text IN (SELECT text FROM shared_heading))";
 
 /// What a search asks about names.
-pub(crate) trait ReadNames {
+pub trait ReadNames {
     /// The notes with a name of this key, each once per such name.
     fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>>;
 

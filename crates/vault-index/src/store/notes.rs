@@ -15,7 +15,8 @@ use crate::store::names::Name;
 
 /// A file, as found by the walk and stored in the index.
 #[derive(Debug, Clone)]
-pub(crate) struct StoredFile {
+pub struct StoredFile {
+    /// What the next comparison with the disk needs.
     pub known: KnownFile,
     /// The path on disk if it differs from the text of the path.
     pub disk: Option<std::path::PathBuf>,
@@ -29,33 +30,43 @@ const UNREAD: [u8; 32] = [0; 32];
 
 /// One value of a property.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PropertyValue {
+pub struct PropertyValue {
+    /// Its number, if it is one.
     pub number: Option<f64>,
+    /// As it is written.
     pub text: String,
 }
 
 /// The data of a note row; lists and maps are JSON.
 #[derive(Debug)]
-pub(crate) struct NoteRow {
+pub struct NoteRow {
+    /// Its title.
     pub title: String,
+    /// Where the title is from.
     pub title_source: TitleSource,
     /// The file's name if the note does not contain it; it is embedded by itself.
     pub file_title: Option<String>,
+    /// All its names.
     pub names: Vec<Name>,
+    /// A list.
     pub aliases: String,
+    /// A list, as they are spelled.
     pub shown_tags: String,
-    /// (folded, first spelling).
+    /// (folded, first spelling); some twice.
     pub tags: Vec<(String, String)>,
+    /// A map.
     pub frontmatter: String,
+    /// (folded key, value), lists item by item.
     pub properties: Vec<(String, PropertyValue)>,
     /// [`Anchors`] as JSON.
     pub anchors: String,
+    /// The number of its words.
     pub words: usize,
 }
 
 /// The possible targets of subpaths.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Anchors {
+pub struct Anchors {
     /// (level, text as written, line).
     pub headings: Vec<(u8, String, u32)>,
     /// (id, line).
@@ -64,22 +75,31 @@ pub(crate) struct Anchors {
 
 /// The data of a note that hits and graphs show.
 #[derive(Debug, Clone)]
-pub(crate) struct NoteMeta {
+pub struct NoteMeta {
+    /// Its id.
     pub id: FileId,
+    /// Its path.
     pub path: VaultPath,
+    /// Its title; the name of its file if the title is the first heading of many notes.
     pub title: String,
+    /// As they are spelled.
     pub tags: Vec<String>,
+    /// When it was changed, in nanoseconds since 1970.
     pub modified_ns: i64,
 }
 
 /// The texts of a note's own fields, without its path.
 #[derive(Debug)]
-pub(crate) struct StoredTexts {
+pub struct StoredTexts {
+    /// Its title.
     pub title: String,
-    /// [`TitleSource`].
+    /// [`TitleSource`] as a number.
     pub title_source: i64,
+    /// Its aliases.
     pub aliases: Vec<String>,
+    /// As they are spelled.
     pub tags: Vec<String>,
+    /// Its frontmatter.
     pub properties: Properties,
 }
 
@@ -93,7 +113,7 @@ const NOTE_META: &str = "SELECT note.id, file.path,
 const FOUND_BY_WALK: u8 = 2;
 
 /// What a search asks about notes and files.
-pub(crate) trait ReadNotes {
+pub trait ReadNotes {
     /// The number of notes that have not been read yet, without those that cannot be read.
     fn unread(&self) -> Result<usize>;
 
@@ -133,7 +153,7 @@ pub(crate) trait ReadNotes {
 }
 
 /// What the indexer asks and changes of files and notes.
-pub(crate) trait WriteNotes {
+pub trait WriteNotes {
     /// All known files, ordered by path.
     fn files(&self) -> Result<Vec<StoredFile>>;
 
@@ -489,7 +509,8 @@ impl ReadNotes for Store {
     }
 }
 
-fn has_key(properties: &Properties, key: &str) -> bool {
+/// Whether a frontmatter has a key; `outer.inner` is a key of a map. `key` is folded.
+pub fn has_key(properties: &Properties, key: &str) -> bool {
     properties.iter().any(|(outer, value)| {
         let outer = outer.to_lowercase();
         key == outer || key.strip_prefix(&outer).and_then(|k| k.strip_prefix('.')).is_some_and(|k| has_inner(value, k))

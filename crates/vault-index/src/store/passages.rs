@@ -19,11 +19,15 @@ use crate::store::notes::from_json;
 use crate::store::{ChangedBlock, EmbeddingKey, PassageFields, Store};
 
 /// A new passage.
-pub(crate) struct NewPassage {
+#[derive(Debug)]
+pub struct NewPassage {
     /// As JSON.
     pub headings: String,
+    /// The first and the last line.
     pub lines: (u32, u32),
+    /// Its bytes in the file.
     pub span: Range<usize>,
+    /// Its text.
     pub text: String,
     /// The key of the embedded text.
     pub key: EmbeddingKey,
@@ -31,32 +35,57 @@ pub(crate) struct NewPassage {
     pub said: u32,
     /// The number of tokens of the embedded text.
     pub tokens: usize,
+    /// Its words.
     pub fields: PassageFields,
 }
 
 /// The least cost of embedding this number of texts, in tokens.
-pub(crate) fn least_size(texts: usize) -> u64 {
+pub fn least_size(texts: usize) -> u64 {
     TOKENS_A_TEXT * texts as u64
 }
 
 /// The displayed data of a passage.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PassageText {
+pub struct PassageText {
+    /// The headings that it is below.
     pub headings: Vec<String>,
+    /// The first line.
     pub line: u32,
+    /// The last line.
     pub end_line: u32,
+    /// The first byte in the file.
     pub start: usize,
+    /// The byte behind the last one.
     pub end: usize,
+    /// Its text.
     pub text: String,
 }
 
 /// A text without a vector.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum PendingText {
+pub enum PendingText {
     /// A passage. Its embedded text consists of the note's title (if the note contains it), headings and text.
-    Passage { id: i64, title: Option<String>, headings: Vec<String>, text: String, note_title: String, tokens: u32 },
+    Passage {
+        /// Its id.
+        id: i64,
+        /// The title of its note, unless that is the name of the file.
+        title: Option<String>,
+        /// The headings that it is below.
+        headings: Vec<String>,
+        /// Its text.
+        text: String,
+        /// The title of its note in any case.
+        note_title: String,
+        /// The number of tokens of the embedded text.
+        tokens: u32,
+    },
     /// The name of a file, if its note does not contain it.
-    Title { note: FileId, title: String },
+    Title {
+        /// The note.
+        note: FileId,
+        /// The name.
+        title: String,
+    },
 }
 
 /// The cost of embedding a text besides its tokens, in tokens. For a title, this is the whole cost.
@@ -64,7 +93,7 @@ const TOKENS_A_TEXT: u64 = 4;
 
 impl PendingText {
     /// The id of the passage; for a title, that of its note, negated.
-    pub(crate) fn id(&self) -> i64 {
+    pub fn id(&self) -> i64 {
         match self {
             Self::Passage { id, .. } => *id,
             Self::Title { note, .. } => -i64::from(note.0),
@@ -72,7 +101,7 @@ impl PendingText {
     }
 
     /// The cost of embedding it, in tokens.
-    pub(crate) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         match self {
             Self::Passage { tokens, .. } => TOKENS_A_TEXT + u64::from(*tokens),
             Self::Title { .. } => TOKENS_A_TEXT,
@@ -81,7 +110,7 @@ impl PendingText {
 }
 
 /// What a search asks about passages.
-pub(crate) trait ReadPassages {
+pub trait ReadPassages {
     /// All passages, ordered by id.
     fn passages(&self) -> Result<Vec<PassageRow>>;
 
@@ -97,13 +126,12 @@ pub(crate) trait ReadPassages {
     /// Calls `each` with the texts of passages. `ids` must ascend.
     fn each_text(&self, ids: &[i64], each: &mut dyn FnMut(i64, &str)) -> Result<()>;
 
-    /// The number of texts without a vector. The query names the index of the titles without one, because SQLite would
-    /// otherwise choose that of all titles' vectors, and read the row of every note whose title needs no vector.
+    /// The number of texts without a vector.
     fn pending(&self) -> Result<usize>;
 }
 
 /// What the indexer asks and changes of passages without a vector.
-pub(crate) trait WritePassages {
+pub trait WritePassages {
     /// The notes that have texts without a vector, newest first.
     fn pending_notes(&self) -> Result<VecDeque<FileId>>;
 
@@ -367,6 +395,8 @@ impl ReadPassages for Store {
         })
     }
 
+    /// The query names the index of the titles without a vector, because SQLite would otherwise choose that of all
+    /// titles' vectors, and read the row of every note whose title needs no vector.
     fn pending(&self) -> Result<usize> {
         self.only(
             "SELECT (SELECT count(*) FROM passage WHERE vector IS NULL)
@@ -402,8 +432,10 @@ fn passage_text(row: &Row<'_>) -> rusqlite::Result<Option<PassageText>> {
 
 /// The data of every passage that a search keeps in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PassageRow {
+pub struct PassageRow {
+    /// Its id.
     pub id: i64,
+    /// Its note.
     pub note: FileId,
     /// The slot of its vector.
     pub vector: Option<Slot>,
@@ -425,7 +457,7 @@ impl PassageRow {
 }
 
 /// The slot of a vector. Slots start at 1.
-pub(crate) type Slot = NonZeroU32;
+pub type Slot = NonZeroU32;
 
 /// The number of low bits of an id that give the position in a block; the other bits give the block.
 const ID_BITS: u32 = 8;

@@ -18,10 +18,10 @@ use crate::vectors::{
 };
 
 /// The key of a vector: 128 bits of the BLAKE3 hash of the exact text embedded.
-pub(crate) type EmbeddingKey = [u8; 16];
+pub type EmbeddingKey = [u8; 16];
 
 /// The key of a text.
-pub(crate) fn key_of(text: &str) -> EmbeddingKey {
+pub fn key_of(text: &str) -> EmbeddingKey {
     let mut key = [0; 16];
     key.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
     key
@@ -68,23 +68,26 @@ fn vector_sql(table: &str) -> String {
 }
 
 /// What a search asks about vectors.
-pub(crate) trait ReadVectors {
+pub trait ReadVectors {
     /// The model of the vectors in the index, and their dimensions.
     fn embedder(&self) -> Result<Option<(String, usize)>>;
 
     /// A reader of vectors by their slots, each as the model returned it.
     fn vectors(&self) -> Result<VectorReader<'_>>;
 
-    /// The codes of all vectors.
+    /// The codes of all vectors, which later searches scan in memory. `None`: there are no vectors, or this store scans
+    /// them itself, so that every search asks for [`intervals`](Self::intervals).
     fn codes(&self) -> Result<Option<Codes>>;
 
-    /// The bounds of the score of every slot. For a process that searches once, this is less work than loading all
-    /// codes.
-    fn intervals(&self, query: &QueryCodes) -> Result<Vec<Interval>>;
+    /// The bounds of the score of every slot; `query` can be compared with the rows. For a process that searches once,
+    /// this is less work than loading all codes.
+    ///
+    /// Each interval must contain what [`rescore`](crate::rescore) computes of the query and the row in f32.
+    fn intervals(&self, query: &[f32]) -> Result<Vec<Interval>>;
 }
 
 /// Reads the vector of a slot.
-pub(crate) type VectorReader<'a> = Box<dyn Fn(i64) -> Result<Vec<f32>> + 'a>;
+pub type VectorReader<'a> = Box<dyn Fn(i64) -> Result<Vec<f32>> + 'a>;
 
 /// The number of vectors that sqlite-vec stores in one blob: the fewest that it allows. SQLite follows the pages of a
 /// blob from its start, so reading a vector of 384 dimensions takes 26 to 30 µs from a blob of 64, and 5 to 8 from one
@@ -101,7 +104,7 @@ const ALL_BLOCKS: Range<i64> = i64::MIN..i64::MAX;
 const NOT_AS_WRITTEN: &str = "a block of vectors does not match its checksum";
 
 /// What the indexer asks and changes of vectors.
-pub(crate) trait WriteVectors {
+pub trait WriteVectors {
     /// Those of some keys that have no vector.
     fn without_vector(&self, keys: &[EmbeddingKey]) -> Result<HashSet<EmbeddingKey>>;
 
@@ -319,7 +322,8 @@ impl ReadVectors for Store {
 
     /// One block per connection is in memory at a time. If there is a second connection, it reads the first half
     /// meanwhile; it is closed then.
-    fn intervals(&self, query: &QueryCodes) -> Result<Vec<Interval>> {
+    fn intervals(&self, query: &[f32]) -> Result<Vec<Interval>> {
+        let query = &QueryCodes::new(query)?;
         let Some(other) = self.other.take() else { return self.intervals_of(ALL_BLOCKS, query) };
         let half = self.block_count()? as i64 / 2;
         std::thread::scope(|scope| {
@@ -479,14 +483,14 @@ mod tests {
         store.delete_vectors(&[7, 1500]).unwrap();
         put(&store, 5 * BLOCK_ROWS as i64 + 3, 7777);
         batch.commit().unwrap();
-        let query = QueryCodes::new(&vector(1)).unwrap();
+        let query = vector(1);
         assert_eq!(store.intervals(&query).unwrap(), loaded(&store, &query));
     }
 
-    fn loaded(store: &Store, query: &QueryCodes) -> Vec<Interval> {
+    fn loaded(store: &Store, query: &[f32]) -> Vec<Interval> {
         let codes = store.codes().unwrap().unwrap();
         let slots: Vec<u32> = (0..codes.len() as u32).collect();
-        codes.intervals(query, &slots)
+        codes.intervals(&QueryCodes::new(query).unwrap(), &slots)
     }
 
     #[test]
@@ -501,7 +505,7 @@ mod tests {
         };
         writer.make_vectors("test", 4).unwrap();
         write(&[1, 2000]);
-        let query = QueryCodes::new(&vector(1)).unwrap();
+        let query = vector(1);
         let pinned = || {
             let store = Store::open_read(&path).unwrap();
             store.pin_for_search().unwrap();

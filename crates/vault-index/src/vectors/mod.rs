@@ -72,5 +72,6 @@ pub(crate) use block::{BLOCK_ROWS, Block, block_and_row, block_len, row_bytes, r
 pub use kernel::Kernel;
 pub use quantize::rescore;
 pub(crate) use quantize::{QuantizedRow, QueryCodes};
-pub(crate) use scan::{Codes, Interval, MAX_SLOTS};
+pub(crate) use scan::MAX_SLOTS;
+pub use scan::{Codes, Interval};
 pub use score_heap::TopK;

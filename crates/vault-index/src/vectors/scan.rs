@@ -10,7 +10,7 @@ pub(crate) const MAX_SLOTS: usize = 1 << 26;
 
 /// The codes of all rows, addressed by slot. `dimensions + 12` bytes per slot.
 #[derive(Debug, Clone)]
-pub(crate) struct Codes {
+pub struct Codes {
     dimensions: usize,
     pub(super) kernel: Kernel,
     /// The upper bits of the codes, [`width`] bytes per slot. They are separate, so that the scan can skip the lower
@@ -105,14 +105,16 @@ const GROUP: usize = 64;
 
 /// The interval of an exact score, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Interval {
+pub struct Interval {
+    /// The lower end.
     pub lower: f32,
+    /// The upper end.
     pub upper: f32,
 }
 
 impl Interval {
     /// The interval of a slot that has no row.
-    pub(crate) const NONE: Self = Self { lower: f32::NEG_INFINITY, upper: f32::NEG_INFINITY };
+    pub const NONE: Self = Self { lower: f32::NEG_INFINITY, upper: f32::NEG_INFINITY };
 
     /// Whether it is the interval of a row.
     #[inline]

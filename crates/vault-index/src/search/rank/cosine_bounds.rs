@@ -78,7 +78,7 @@ impl<'a> CosineBounds<'a> {
         let codes = QueryCodes::new(&query)?;
         let rows = match source {
             VectorSource::Loaded(codes) => VectorRows::Codes(codes),
-            VectorSource::Stored { store, .. } => VectorRows::Intervals(store.intervals(&codes)?),
+            VectorSource::Stored { store, .. } => VectorRows::Intervals(store.intervals(&query)?),
         };
         // Without rows, not even [`NO_ROW`] can be read.
         let has_rows = match &rows {

@@ -23,8 +23,8 @@ const HTTP_STACKS: [&str; 12] = [
 ];
 
 /// Our own crates.
-const OURS: [&str; 8] =
-    ["minilm", "vault-index", "vault-tools", "agent-loop", "agent-llama", "agent-proxy", "vault-agent", "vault-search"];
+const OURS: [&str; 9] =
+    ["minilm", "vault-index", "vault-postgres", "vault-tools", "agent-loop", "agent-llama", "agent-proxy", "vault-agent", "vault-search"];
 
 /// The names of all crates in a tree, the package itself first. On a fresh machine cargo fetches what was not built yet.
 fn tree(root: &Path, arguments: &[&str]) -> Vec<String> {
@@ -93,7 +93,8 @@ fn crates_use_only_those_below_them() {
         let others: Vec<&str> = OURS.into_iter().filter(|name| ![beside, "agent-loop"].contains(name)).collect();
         has_none(&root, &["-p", beside, "--all-features"], &others);
     }
-    has_none(&root, &["-p", "vault-index"], &["vault-tools", "agent-loop", "vault-agent"]);
+    has_none(&root, &["-p", "vault-index"], &["vault-postgres", "vault-tools", "agent-loop", "vault-agent"]);
+    has_none(&root, &["-p", "vault-postgres"], &["vault-tools", "vault-search", "agent-loop", "vault-agent"]);
     has_none(&root, &["-p", "vault-tools", "--all-features"], &["agent-loop", "vault-agent"]);
     has_none(&root, &["-p", "vault-search", "--all-features"], &["agent-loop", "vault-agent"]);
 }

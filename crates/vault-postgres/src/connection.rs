@@ -1,0 +1,148 @@
+//! A connection to one vault: its statements, each in one round trip.
+
+use std::cell::{Cell, RefCell};
+
+use postgres::types::{ToSql, Type};
+use postgres::{Client, Row};
+use vault_index::{Error, ErrorKind, Result};
+
+use crate::copy::NewRows;
+use crate::error::described;
+use crate::nul::unescape;
+use crate::schema::VERSION;
+
+/// One vault in the database, to read or to write: what [`backend`](vault_index::backend) asks for.
+pub struct VaultStore {
+    client: RefCell<Client>,
+    /// The id of the vault.
+    pub(crate) vault: i32,
+    /// Rows that are written together, before the next statement.
+    pub(crate) new: RefCell<NewRows>,
+    /// Whether a transaction is open that writes.
+    pub(crate) is_writing: Cell<bool>,
+}
+
+impl std::fmt::Debug for VaultStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VaultStore").field("vault", &self.vault).finish_non_exhaustive()
+    }
+}
+
+/// A value for a statement, with its type.
+pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// A number.
+pub(crate) fn int(number: &i64) -> Param<'_> {
+    (number, Type::INT8)
+}
+
+/// Numbers.
+pub(crate) fn ints<'a>(numbers: &'a (impl ToSql + Sync)) -> Param<'a> {
+    (numbers, Type::INT8_ARRAY)
+}
+
+/// A text without NUL characters: a key, a path, or escaped.
+pub(crate) fn text<'a>(text: &'a (impl ToSql + Sync)) -> Param<'a> {
+    (text, Type::TEXT)
+}
+
+impl VaultStore {
+    pub(crate) fn new(client: Client, vault: i32) -> Self {
+        let (new, is_writing) = (RefCell::default(), Cell::new(false));
+        Self { client: RefCell::new(client), vault, new, is_writing }
+    }
+
+    /// Runs `work` with the connection. No row is waiting to be written then.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Client) -> Result<T, postgres::Error>) -> Result<T> {
+        let new = self.new.take();
+        // The temporary tables are emptied by each commit.
+        debug_assert!(new.is_empty() || self.is_writing.get(), "rows are written in transactions only");
+        let mut client = self.client.borrow_mut();
+        new.write(&mut client, self.vault).and_then(|()| work(&mut client)).map_err(described)
+    }
+
+    /// As [`with`](Self::with), but rows that wait are not written: `work` does not depend on them.
+    pub(crate) fn beside<T>(&self, work: impl FnOnce(&mut Client) -> Result<T, postgres::Error>) -> Result<T> {
+        work(&mut self.client.borrow_mut()).map_err(described)
+    }
+
+    /// The rows of a query in which `@vault` is the id of the vault. It is part of the text, so that the server looks at
+    /// the partitions of this vault only.
+    pub(crate) fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        let sql = self.sql(sql);
+        self.with(|client| client.query_typed(&sql, params))
+    }
+
+    /// The rows of a query, converted.
+    pub(crate) fn all<T>(&self, sql: &str, params: &[Param<'_>], read: impl Fn(&Row) -> T) -> Result<Vec<T>> {
+        Ok(self.rows(sql, params)?.iter().map(read).collect())
+    }
+
+    /// The first row of a query, converted.
+    pub(crate) fn first<T>(&self, sql: &str, params: &[Param<'_>], read: impl Fn(&Row) -> T) -> Result<Option<T>> {
+        Ok(self.rows(sql, params)?.first().map(read))
+    }
+
+    /// The number that a query always gives.
+    pub(crate) fn count(&self, sql: &str, params: &[Param<'_>]) -> Result<usize> {
+        Ok(self.first(sql, params, |row| row.get::<_, i64>(0))?.unwrap_or(0) as usize)
+    }
+
+    /// Whether a condition holds.
+    pub(crate) fn is(&self, sql: &str, params: &[Param<'_>]) -> Result<bool> {
+        Ok(self.first(sql, params, |row| row.get(0))?.unwrap_or(false))
+    }
+
+    /// Runs a statement without results.
+    pub(crate) fn run(&self, sql: &str, params: &[Param<'_>]) -> Result<()> {
+        self.rows(sql, params).map(drop)
+    }
+
+    /// Runs statements without values.
+    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
+        let sql = self.sql(sql);
+        self.with(|client| client.batch_execute(&sql))
+    }
+
+    pub(crate) fn sql(&self, sql: &str) -> String {
+        sql.replace("@vault", &self.vault.to_string())
+    }
+
+    /// Checks that the tables are those of this program: another version may have changed them since.
+    pub(crate) fn check_version(&self) -> Result<()> {
+        let version = self.first("SELECT version FROM schema_version", &[], |row| row.get::<_, i64>(0))?;
+        check_version(version)
+    }
+}
+
+/// # Errors
+/// [`ErrorKind::OtherFormat`].
+pub(crate) fn check_version(version: Option<i64>) -> Result<()> {
+    match version {
+        Some(VERSION) => Ok(()),
+        Some(other) => {
+            let what = format!("the database has tables of version {other}, and this program reads version {VERSION}");
+            let remedy = match other > VERSION {
+                true => "use a newer version of this program",
+                false => "let the owner of the database upgrade its tables with this version of the program",
+            };
+            Err(Error::new(ErrorKind::OtherFormat, what).with_remedy(remedy))
+        }
+        None => Err(Error::new(ErrorKind::NotFound, "the database has no index yet")),
+    }
+}
+
+/// An error about content that no program wrote.
+pub(crate) fn damaged(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Damaged, what).with_remedy("sync the vault into an empty database; the notes are not touched")
+}
+
+/// A text of a row.
+pub(crate) fn string(row: &Row, column: usize) -> String {
+    unescape(row.get(column))
+}
+
+/// A text of a row, if it has one.
+pub(crate) fn optional_string(row: &Row, column: usize) -> Option<String> {
+    row.get::<_, Option<String>>(column).map(unescape)
+}

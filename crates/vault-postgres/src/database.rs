@@ -1,0 +1,203 @@
+//! A database with the indexes of many vaults: creating, sharing and opening them.
+
+use std::time::Duration;
+
+use postgres::{Client, Config, NoTls};
+use vault_index::{Embedder, Error, ErrorKind, Result};
+
+use crate::connection::{VaultStore, check_version, text};
+use crate::copy::temporary_tables;
+use crate::error::described;
+use crate::schema::{self, LOCK_CLASS};
+
+/// How long a statement may take. The scan of a million passages takes a second.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long to wait for the server.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// A database, by its address. No connection is open.
+pub struct Database(Config);
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The client leaves out the password.
+        f.debug_tuple("Database").field(&self.0).finish()
+    }
+}
+
+impl Database {
+    /// Reads an address: `postgres://user@host/database`, or `host=… dbname=… user=…`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] for a text that is none.
+    pub fn new(address: &str) -> Result<Self> {
+        let mut config: Config = address.parse().map_err(|error: postgres::Error| {
+            Error::new(ErrorKind::Query, "this is no address of a PostgreSQL database")
+                .because(error)
+                .with_remedy("write postgres://user@host/database")
+        })?;
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_LIMIT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name(&format!("vault-index {}", std::process::id()));
+        }
+        Ok(Self(config))
+    }
+
+    /// Creates the extension, the schema and its tables, if they are missing. Needs the rights of the database's owner,
+    /// and those of a superuser for the extension on servers that do not trust it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherFormat`] for tables of another version; [`ErrorKind::Store`].
+    pub fn create_schema(&self) -> Result<()> {
+        let mut client = self.connect()?;
+        let mut transaction = client.transaction().map_err(described)?;
+        // Only one of several programs creates it.
+        let lock = format!("SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)");
+        let exists = transaction
+            .batch_execute(&lock)
+            .and_then(|()| transaction.query_typed("SELECT to_regclass('vault_search.schema_version') IS NOT NULL", &[]))
+            .map_err(described)?;
+        if exists[0].get(0) {
+            let version = transaction.query_typed("SELECT version FROM vault_search.schema_version", &[]);
+            return check_version(version.map_err(described)?.first().map(|row| row.get(0)));
+        }
+        transaction.batch_execute(&schema::create()).and_then(|()| transaction.commit()).map_err(described)
+    }
+
+    /// Adds a vault without notes, and its two roles, whose names are returned: that of readers and that of writers.
+    /// Needs the right to create roles. Grant them to people: `GRANT vault_1_reader TO ann`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] if there is one of this name; [`ErrorKind::Store`].
+    pub fn create_vault(&self, name: &str) -> Result<(String, String)> {
+        let mut client = self.connect()?;
+        let mut transaction = client.transaction().map_err(described)?;
+        let sql = "INSERT INTO vault_search.vault(name) VALUES($1) ON CONFLICT DO NOTHING RETURNING id";
+        let rows = transaction.query_typed(sql, &[text(&name)]).map_err(described)?;
+        let Some(row) = rows.first() else {
+            return Err(Error::new(ErrorKind::Query, format!("there is a vault {name:?} already")));
+        };
+        let id: i32 = row.get(0);
+        // Roles are of the whole server, which may have several such databases.
+        let of_database: u32 = transaction
+            .query_typed("SELECT oid FROM pg_database WHERE datname = current_database()", &[])
+            .map_err(described)?[0]
+            .get(0);
+        let (reader, writer) = (format!("vault_{of_database}_{id}_reader"), format!("vault_{of_database}_{id}_writer"));
+        transaction
+            .batch_execute(&schema::create_vault(id, &reader, &writer))
+            .and_then(|()| transaction.commit())
+            .map_err(described)?;
+        Ok((reader, writer))
+    }
+
+    /// Removes a vault with its roles. Needs the rights of the database's owner.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`]; [`ErrorKind::Store`].
+    pub fn forget_vault(&self, name: &str) -> Result<()> {
+        let mut client = self.connect()?;
+        let sql = "SELECT id, reader::text, writer::text FROM vault_search.vault WHERE name = $1";
+        let rows = client.query_typed(sql, &[text(&name)]).map_err(described)?;
+        let row = rows.first().ok_or_else(|| no_vault(name))?;
+        let mut transaction = client.transaction().map_err(described)?;
+        transaction
+            .batch_execute(&schema::drop_vault(row.get(0), row.get(1), row.get(2)))
+            .and_then(|()| transaction.commit())
+            .map_err(described)
+    }
+
+    /// The names of the vaults that this user may read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`].
+    pub fn vaults(&self) -> Result<Vec<String>> {
+        let rows = self.connect()?.query_typed("SELECT name FROM vault_search.vault ORDER BY name", &[]);
+        Ok(rows.map_err(described)?.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// Opens a vault for searches: one state of it, which no writer changes. The server keeps that state for as long as
+    /// this exists.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] for a vault that does not exist or that this user may not read;
+    /// [`ErrorKind::OtherFormat`]; [`ErrorKind::Store`].
+    pub fn reader(&self, vault: &str) -> Result<VaultStore> {
+        let store = self.open(vault)?;
+        store.batch("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")?;
+        store.check_version()?;
+        Ok(store)
+    }
+
+    /// Opens a vault for a sync with this model. Waits for another writer of the same vault for `wait` at most.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`], which names who writes; [`ErrorKind::OtherModel`]; those of [`reader`](Self::reader).
+    pub fn writer(&self, vault: &str, embedder: &dyn Embedder, wait: Duration) -> Result<VaultStore> {
+        let store = self.open(vault)?;
+        store.check_version()?;
+        lock(&store, vault, wait)?;
+        store.batch(&temporary_tables())?;
+        store.set_embedder(embedder)?;
+        Ok(store)
+    }
+
+    fn open(&self, vault: &str) -> Result<VaultStore> {
+        let mut client = self.connect()?;
+        let sql = "SELECT id FROM vault_search.vault WHERE name = $1";
+        let rows = client.query_typed(sql, &[text(&vault)]).map_err(described)?;
+        let id = rows.first().ok_or_else(|| no_vault(vault))?.get(0);
+        Ok(VaultStore::new(client, id))
+    }
+
+    /// Connects. Names without a schema mean our tables and pgvector's functions; a temporary table never hides one.
+    fn connect(&self) -> Result<Client> {
+        let mut client = self.0.connect(NoTls).map_err(described)?;
+        let settings = format!(
+            "SET statement_timeout = {};
+             SELECT set_config('search_path', 'vault_search, ' || quote_ident(nspname) || ', pg_temp', false)
+             FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'",
+            STATEMENT_LIMIT.as_millis()
+        );
+        client.batch_execute(&settings).map_err(described)?;
+        Ok(client)
+    }
+}
+
+fn no_vault(name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no vault {name:?} that you may read"))
+        .with_remedy("check the name, or ask the owner of the database for its reader role")
+}
+
+/// Takes the lock of the vault's writer until the connection ends.
+fn lock(store: &VaultStore, vault: &str, wait: Duration) -> Result<()> {
+    let is_free = format!("SELECT pg_try_advisory_lock({LOCK_CLASS}, @vault)");
+    if store.is(&is_free, &[])? {
+        return Ok(());
+    }
+    let milliseconds = wait.as_millis().max(1);
+    // The limit for statements does not count while waiting.
+    let waits = format!(
+        "SET statement_timeout = 0; SET lock_timeout = {milliseconds}; SELECT pg_advisory_lock({LOCK_CLASS}, @vault);
+         SET statement_timeout = {}; SET lock_timeout = 0",
+        STATEMENT_LIMIT.as_millis()
+    );
+    match store.batch(&waits) {
+        Err(error) if error.kind() == ErrorKind::Locked => {
+            let who = store.first(WRITER, &[], |row| row.get::<_, String>(0))?.unwrap_or_default();
+            Err(Error::new(ErrorKind::Locked, format!("the vault {vault:?} is being written by {who}"))
+                .with_remedy("try again when it is done"))
+        }
+        locked => locked,
+    }
+}
+
+/// Who holds the lock. User and program are hidden from other roles, unless they may read all statistics.
+const WRITER: &str = "SELECT concat_ws(' ', coalesce(usename::text, 'another user'), nullif(application_name, ''),
+    'from ' || host(client_addr), '(process ' || pg_locks.pid || ' of the server)')
+  FROM pg_locks LEFT JOIN pg_stat_activity USING(pid)
+  WHERE locktype = 'advisory' AND granted AND classid::bigint = 1986618488 AND objid::bigint = @vault
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";

@@ -1,0 +1,183 @@
+//! The tables, their version, and the rights.
+//!
+//! | table | a row is |
+//! | --- | --- |
+//! | `schema_version` | the version of all of this; one row |
+//! | `vault` | a vault, with its two roles |
+//! | `meta` | a setting of a vault |
+//! | `file`, `note`, `name`, `shared_heading`, `tag`, `property`, `link`, `former_path`, `warning` | as in the index file |
+//! | `passage`, `passage_text` | a passage; its text, read for hits only |
+//! | `note_words`, `words` | the terms of the fields of a note or a passage, in order, for phrases |
+//! | `posting` | how often a field has a term; `holder` is a passage if `field` is at least [`FIRST_OF_PASSAGE`], else a note |
+//! | `vocabulary` | a word, and its stem if that is another word |
+//! | `embedding` | the vector of a text, by the key of the text |
+//!
+//! All tables with a column `vault` are partitioned by it. Texts have the collation "C", so that they compare by bytes
+//! as they do in the index file, whatever the locale of the server.
+
+/// The version that this program reads and writes.
+pub(crate) const VERSION: i64 = 1;
+
+/// The first number of [`field`](crate::words) of a passage's fields; smaller ones are of notes.
+pub(crate) const FIRST_OF_PASSAGE: i16 = 5;
+
+/// The class of the advisory locks of writers; the object is the id of the vault.
+pub(crate) const LOCK_CLASS: i32 = 0x7669_6478;
+
+/// The partitioned tables: name, columns besides the vault's, primary key besides the vault's.
+pub(crate) const TABLES: [(&str, &str, &str); 17] = [
+    ("meta", "key text COLLATE \"C\" NOT NULL, value text NOT NULL", "key"),
+    (
+        "file",
+        "id bigint NOT NULL, path text COLLATE \"C\" NOT NULL, disk bytea, kind smallint NOT NULL,
+         indexed boolean NOT NULL, size bigint NOT NULL, modified_ns bigint NOT NULL, changed_ns bigint NOT NULL,
+         inode bigint NOT NULL, seen_ns bigint NOT NULL, hash bytea, version bigint",
+        "id",
+    ),
+    (
+        "note",
+        "id bigint NOT NULL, title text COLLATE \"C\" NOT NULL, title_source bigint NOT NULL, aliases text NOT NULL,
+         tags text NOT NULL, frontmatter text NOT NULL, anchors text NOT NULL, words bigint NOT NULL,
+         file_title text COLLATE \"C\", title_vector bigint",
+        "id",
+    ),
+    (
+        "name",
+        "note bigint NOT NULL, n bigint NOT NULL, key text COLLATE \"C\" NOT NULL, text text COLLATE \"C\" NOT NULL,
+         is_heading boolean NOT NULL",
+        "note, n",
+    ),
+    ("shared_heading", "text text COLLATE \"C\" NOT NULL", "text"),
+    ("tag", "key text COLLATE \"C\" NOT NULL, note bigint NOT NULL, shown text NOT NULL", "key, note"),
+    (
+        "property",
+        "key text COLLATE \"C\" NOT NULL, note bigint NOT NULL, n bigint NOT NULL, number double precision,
+         text text NOT NULL",
+        "note, n",
+    ),
+    (
+        "passage",
+        "id bigint NOT NULL, note bigint NOT NULL, vector bigint, length bigint NOT NULL, said bigint NOT NULL,
+         tokens bigint NOT NULL",
+        "id",
+    ),
+    (
+        "passage_text",
+        "id bigint NOT NULL, headings text NOT NULL, line bigint NOT NULL, end_line bigint NOT NULL,
+         start_byte bigint NOT NULL, end_byte bigint NOT NULL, text text NOT NULL",
+        "id",
+    ),
+    (
+        "link",
+        "id bigint NOT NULL, source bigint NOT NULL, line bigint NOT NULL, start_byte bigint NOT NULL,
+         end_byte bigint NOT NULL, kind smallint NOT NULL, raw text NOT NULL, path text COLLATE \"C\" NOT NULL,
+         subpath text, display text COLLATE \"C\", name bigint NOT NULL, target bigint",
+        "id",
+    ),
+    ("former_path", "path text COLLATE \"C\" NOT NULL, file bigint", "path"),
+    (
+        "note_words",
+        "note bigint NOT NULL, title text NOT NULL, aliases text NOT NULL, tags text NOT NULL,
+         properties text NOT NULL, path text NOT NULL",
+        "note",
+    ),
+    ("words", "passage bigint NOT NULL, headings text NOT NULL, body text NOT NULL", "passage"),
+    (
+        "posting",
+        "term text COLLATE \"C\" NOT NULL, field smallint NOT NULL, holder bigint NOT NULL, count integer NOT NULL",
+        "term, field, holder",
+    ),
+    ("vocabulary", "word text COLLATE \"C\" NOT NULL, stem text COLLATE \"C\"", "word"),
+    ("embedding", "id bigint NOT NULL, key bytea NOT NULL, embedding vector NOT NULL", "id"),
+    (
+        "warning",
+        "n bigint NOT NULL, file text COLLATE \"C\" NOT NULL, skipped smallint NOT NULL, kind text NOT NULL,
+         line bigint, message text NOT NULL",
+        "n",
+    ),
+];
+
+const INDEXES: &str = "
+CREATE UNIQUE INDEX ON file(vault, path);
+CREATE INDEX ON name(vault, key);
+CREATE INDEX ON name(vault, text) WHERE is_heading;
+CREATE INDEX ON tag(vault, note);
+CREATE INDEX ON property(vault, key);
+CREATE INDEX ON passage(vault, note);
+CREATE INDEX ON passage(vault, note) WHERE vector IS NULL;
+CREATE INDEX ON note(vault, id) WHERE title_vector IS NULL AND file_title IS NOT NULL;
+CREATE INDEX ON link(vault, target);
+CREATE INDEX ON link(vault, name);
+CREATE INDEX ON former_path(vault, file) WHERE file IS NOT NULL;
+CREATE INDEX ON posting(vault, holder, field);
+CREATE INDEX ON vocabulary(vault, stem) WHERE stem IS NOT NULL;
+CREATE UNIQUE INDEX ON embedding(vault, key);
+CREATE INDEX ON warning(vault, file);
+";
+
+/// The vaults that the current role may read or write. It is computed once for a statement, not for each row.
+fn allowed(role: &str) -> String {
+    format!("vault = ANY (ARRAY(SELECT id FROM vault_search.vault WHERE pg_has_role({role}, 'USAGE')))")
+}
+
+/// Creates everything in an empty database; one transaction.
+pub(crate) fn create() -> String {
+    let mut sql = format!(
+        "CREATE EXTENSION IF NOT EXISTS vector;
+         CREATE SCHEMA vault_search;
+         CREATE TABLE vault_search.schema_version(version bigint NOT NULL);
+         INSERT INTO vault_search.schema_version VALUES({VERSION});
+         CREATE TABLE vault_search.vault(
+           id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY, name text COLLATE \"C\" NOT NULL UNIQUE,
+           reader name NOT NULL DEFAULT '', writer name NOT NULL DEFAULT '');
+         ALTER TABLE vault_search.vault ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY reads ON vault_search.vault FOR SELECT USING (pg_has_role(reader, 'USAGE'));
+         DO $$ BEGIN
+           EXECUTE format('SET LOCAL search_path = vault_search, %I', (SELECT nspname FROM pg_extension
+             JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'));
+         END $$;"
+    );
+    for (table, columns, key) in TABLES {
+        let (reads, writes) = (allowed("reader"), allowed("writer"));
+        sql.push_str(&format!(
+            "CREATE TABLE {table}(vault integer NOT NULL, {columns}, PRIMARY KEY(vault, {key})) PARTITION BY LIST(vault);
+             ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
+             CREATE POLICY reads ON {table} FOR SELECT USING ({reads});
+             CREATE POLICY adds ON {table} FOR INSERT WITH CHECK ({writes});
+             CREATE POLICY changes ON {table} FOR UPDATE USING ({writes}) WITH CHECK ({writes});
+             CREATE POLICY removes ON {table} FOR DELETE USING ({writes});\n"
+        ));
+    }
+    sql + INDEXES
+}
+
+/// Creates the partitions and the roles of a vault. The partitions have row-level security without a policy, so that a
+/// grant on them by mistake opens nothing.
+pub(crate) fn create_vault(id: i32, reader: &str, writer: &str) -> String {
+    let mut sql = format!(
+        "CREATE ROLE {reader} NOLOGIN; CREATE ROLE {writer} NOLOGIN; GRANT {reader} TO {writer};
+         GRANT USAGE ON SCHEMA vault_search TO {reader};
+         GRANT SELECT ON vault_search.schema_version, vault_search.vault TO {reader};
+         UPDATE vault_search.vault SET reader = '{reader}', writer = '{writer}' WHERE id = {id};\n"
+    );
+    for (table, ..) in TABLES {
+        sql.push_str(&format!(
+            "CREATE TABLE vault_search.{table}_{id} PARTITION OF vault_search.{table} FOR VALUES IN ({id});
+             ALTER TABLE vault_search.{table}_{id} ENABLE ROW LEVEL SECURITY;
+             GRANT SELECT ON vault_search.{table} TO {reader};
+             GRANT INSERT, UPDATE, DELETE ON vault_search.{table} TO {writer};\n"
+        ));
+    }
+    sql
+}
+
+/// Removes a vault with its roles.
+pub(crate) fn drop_vault(id: i32, reader: &str, writer: &str) -> String {
+    let mut sql: String =
+        TABLES.iter().map(|(table, ..)| format!("DROP TABLE vault_search.{table}_{id};\n")).collect();
+    sql.push_str(&format!(
+        "DELETE FROM vault_search.vault WHERE id = {id};
+         DROP OWNED BY {reader}, {writer}; DROP ROLE {writer}; DROP ROLE {reader};"
+    ));
+    sql
+}

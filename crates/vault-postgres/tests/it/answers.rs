@@ -1,0 +1,122 @@
+//! The answers of the database are those of the index file: passages, order, scores, excerpts.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use vault_index::{Grouping, Mode, Query, Sort};
+
+use crate::server::Server;
+use crate::vault::{Vault, assert_same};
+
+const MODES: [Mode; 3] = [Mode::Hybrid, Mode::Lexical, Mode::Semantic];
+
+const WORDS: [&str; 16] = [
+    "winter", "roses", "prune", "pruning", "well-known", "apple", "trees", "café", "東京都", "Straße", "don't", "2026-03-01",
+    "bud", "x", "late", "a_b.c",
+];
+
+fn words(most: usize) -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(&WORDS[..]), 1..most).prop_map(|words| words.join(" "))
+}
+
+/// A note with some of everything that an index stores.
+fn note() -> impl Strategy<Value = String> {
+    let parts = (words(4), words(3), words(30), words(30), 0..9_u8, 0..5_u8);
+    parts.prop_map(|(title, alias, first, second, rating, kind)| match kind {
+        0 => format!("{first}\n"),
+        1 => format!("# {title}\n\n{first}\n\n## {alias}\n\n{second} [[{title}]] #garden/{rating}\n"),
+        2 => format!("---\ntitle: \"{title}\\0{alias}\"\naliases: [\"{alias}\"]\nrating: {rating}\ntags: [garden]\nmap: {{a: {rating}}}\n---\n{first}\n\n{second} ![[n1#{title}|{alias}]]\n"),
+        3 => format!("# Plan\n\n- {first}\n- [x](n2.md) {second} #kitchen ^block\n\nkey:: {title}\n"),
+        _ => String::new(),
+    })
+}
+
+fn queries() -> Vec<String> {
+    let mut queries: Vec<String> = WORDS.iter().map(|word| word.to_string()).collect();
+    queries.extend(
+        [
+            "prune roses in winter", "\"apple trees\"", "\"late x\" roses", "tag:garden apple", "tag:garden/3", "-tag:garden bud",
+            "rating>=4 winter", "map.a", "map.a>3 roses", "path:sub roses", "apple -trees", "wintr rosse", "pla", "has:alias",
+            "aplpe", "京", "well known", "file:n1", "link:n2", "\"?!\"", "title:plan", "roses OR apple", "café strasse", "tag:kitchen",
+        ]
+        .map(str::to_owned),
+    );
+    queries
+}
+
+fn compare(file: &vault_index::Searcher, database: &vault_index::Searcher) {
+    for text in queries() {
+        let Ok(query) = Query::parse(&text) else { continue };
+        for mode in MODES {
+            assert_same(file, database, &query.clone().mode(mode));
+        }
+        assert_same(file, database, &query.clone().grouping(Grouping::Passages).sort(Sort::Modified));
+    }
+}
+
+/// Vaults are made, changed and synced step by step in both places.
+#[test]
+fn a_database_answers_what_a_file_answers() {
+    let Some(server) = Server::new() else { return };
+    let database = server.database("postgres");
+    database.create_schema().unwrap();
+    let config = Config { cases: 6, max_shrink_iters: 20, failure_persistence: None, ..Config::default() };
+    let steps = prop::collection::vec(prop::collection::vec((0..24_u8, any::<bool>(), note()), 1..14), 1..4);
+    TestRunner::new(config)
+        .run(&steps, |steps| {
+            let vault = Vault::new("generated");
+            database.create_vault(vault.name).unwrap();
+            for changes in steps {
+                for (number, in_folder, text) in changes {
+                    let path = format!("{}n{number}.md", if in_folder { "sub/" } else { "" });
+                    match text.len() % 7 {
+                        0 => drop(std::fs::remove_file(vault.root().join(&path))),
+                        1 => drop(std::fs::rename(vault.root().join(&path), vault.root().join(format!("was {number}.md")))),
+                        _ => vault.write(&path, &text),
+                    }
+                }
+                let report = vault.sync(&database).unwrap();
+                assert_eq!((report.pending, report.unread), (0, 0));
+                let index = vault.index();
+                compare(&index.searcher().unwrap(), &vault.searcher(&database).unwrap());
+            }
+            database.forget_vault(vault.name).unwrap();
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn the_demo_vault_is_answered_alike() {
+    let Some(server) = Server::new() else { return };
+    let database = server.database("postgres");
+    database.create_schema().unwrap();
+    let vault = Vault::new("demo");
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vaults/demo");
+    let mut folders = vec![demo.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match (entry.is_dir(), entry.extension().is_some_and(|extension| extension == "md")) {
+                (true, _) => folders.push(entry),
+                (false, true) => {
+                    let path = entry.strip_prefix(&demo).unwrap().to_str().unwrap().to_owned();
+                    vault.write(&path, &std::fs::read_to_string(&entry).unwrap());
+                }
+                _ => {}
+            }
+        }
+    }
+    database.create_vault(vault.name).unwrap();
+    vault.sync(&database).unwrap();
+    let index = vault.index();
+    let (file, database) = (index.searcher().unwrap(), vault.searcher(&database).unwrap());
+    let queries = std::fs::read_to_string(demo.with_file_name("demo-queries.tsv")).unwrap();
+    let mut asked = 0;
+    for text in queries.lines().filter_map(|line| line.split('\t').next()).filter(|text| !text.starts_with('#')) {
+        let Ok(query) = Query::parse(text) else { continue };
+        MODES.iter().for_each(|mode| assert_same(&file, &database, &query.clone().mode(*mode)));
+        asked += 1;
+    }
+    assert!(asked > 10, "{asked} queries");
+}

@@ -1,0 +1,8 @@
+//! The store in real servers: the answers of an index file, rights that the server keeps, crashes.
+
+mod server;
+mod vault;
+
+mod answers;
+mod crashes;
+mod rights;

@@ -1,0 +1,136 @@
+//! What a role may not read stays hidden, by whatever way it asks.
+
+use vault_index::{ErrorKind, Query};
+
+use crate::server::Server;
+use crate::vault::{Vault, answer};
+
+const SECRET: &str = "zanzibarsecret";
+
+/// Two vaults; ann reads the first, and wil writes it.
+fn shared(server: &Server) -> (Vault, Vault) {
+    let owner = server.database("postgres");
+    owner.create_schema().unwrap();
+    let (open, hidden) = (Vault::new("open"), Vault::new("hidden"));
+    open.write("a.md", "# Rose\n\nPrune the rose in winter. #garden");
+    hidden.write("b.md", &format!("---\nkey: {SECRET}\n---\n# {SECRET}\n\nThe rose {SECRET} #{SECRET} [[{SECRET}]]"));
+    let (reader, writer) = owner.create_vault(open.name).unwrap();
+    owner.create_vault(hidden.name).unwrap();
+    server.run(&format!("CREATE ROLE ann LOGIN; CREATE ROLE wil LOGIN; GRANT {reader} TO ann; GRANT {writer} TO wil"));
+    hidden.sync(&owner).unwrap();
+    (open, hidden)
+}
+
+#[test]
+fn roles_read_and_write_their_vaults_only() {
+    let Some(server) = Server::new() else { return };
+    let (open, hidden) = shared(&server);
+    let (ann, wil) = (server.database("ann"), server.database("wil"));
+    assert_eq!(open.sync(&wil).unwrap().added, 1);
+    assert_eq!(ann.vaults().unwrap(), ["open"]);
+    assert_eq!(open.searcher(&ann).unwrap().search(&Query::literal("rose")).unwrap().results.len(), 1);
+    for user in [&ann, &wil] {
+        assert_eq!(user.reader(hidden.name).unwrap_err().kind(), ErrorKind::NotFound);
+        assert!(hidden.sync(user).is_err());
+        assert!(user.create_vault("another").is_err());
+    }
+    open.write("c.md", "new");
+    let error = open.sync(&ann).unwrap_err();
+    assert!(error.one_line().contains("role"), "{}", error.one_line());
+    let index = open.index();
+    std::fs::remove_file(open.root().join("c.md")).unwrap();
+    drop(index);
+    // The owner's vaults answer as before.
+    let owner = server.database("postgres");
+    assert!(answer(&hidden.searcher(&owner).unwrap(), &Query::literal(SECRET)).contains("b.md"));
+}
+
+/// A reader tries everything that SQL offers; none of it names the other vault's content.
+#[test]
+fn a_reader_cannot_read_around_the_policies() {
+    let Some(server) = Server::new() else { return };
+    let (open, hidden) = shared(&server);
+    open.sync(&server.database("wil")).unwrap();
+    // Statistics hold samples of the content.
+    server.run("ANALYZE");
+    let mut owner = server.client("postgres");
+    let id: i32 = owner.query_one("SELECT id FROM vault_search.vault WHERE name = 'hidden'", &[]).unwrap().get(0);
+    let tables: Vec<String> = owner
+        .query("SELECT relname::text FROM pg_class WHERE relnamespace = 'vault_search'::regnamespace AND relkind IN ('r', 'p')", &[])
+        .unwrap()
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    assert!(tables.len() > 50, "{tables:?}");
+    let sees = |user: &str, sql: &str| -> String {
+        let mut client = server.client(user);
+        client.batch_execute("SET search_path = vault_search, public").unwrap();
+        match client.simple_query(sql) {
+            Ok(rows) => format!("{rows:?}"),
+            // With all that the server says.
+            Err(error) => format!("{error:?}"),
+        }
+    };
+    // The owner sees it this way, so the test looks at the right place.
+    assert!(sees("postgres", "SELECT posting FROM posting").contains(SECRET));
+    assert!(sees("postgres", "SELECT most_common_vals, histogram_bounds FROM pg_stats WHERE schemaname = 'vault_search'").contains(SECRET));
+    let leaks = "CREATE FUNCTION pg_temp.leak(anyelement) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS
+        $$ BEGIN RAISE WARNING 'seen %', $1; PERFORM 1 / (length($1::text) - length($1::text)); RETURN true; END $$;";
+    for user in ["ann", "wil"] {
+        let mut asked = vec![
+            "SELECT * FROM pg_stats".to_owned(),
+            "SELECT * FROM pg_stats_ext".to_owned(),
+            "SELECT * FROM pg_statistic".to_owned(),
+            "SELECT query FROM pg_stat_activity".to_owned(),
+            "SELECT * FROM vault".to_owned(),
+            "SET row_security = off; SELECT * FROM passage_text".to_owned(),
+            format!("SET ROLE postgres; SELECT * FROM passage_text"),
+            "SELECT query_to_xml('SELECT * FROM posting', true, true, '')".to_owned(),
+            "EXPLAIN (ANALYZE, VERBOSE) SELECT * FROM posting WHERE term > 'y'".to_owned(),
+            "CREATE TEMP VIEW v WITH (security_invoker = false) AS SELECT * FROM passage_text; SELECT * FROM v".to_owned(),
+            "COPY passage_text TO STDOUT".to_owned(),
+            format!("SELECT 1 / (embedding <#> embedding)::integer FROM embedding WHERE vault = {id}"),
+            format!("INSERT INTO vocabulary VALUES({id}, '{}', NULL)", &SECRET[..4]),
+            format!("INSERT INTO vocabulary VALUES({id}, '{}', NULL) ON CONFLICT DO NOTHING RETURNING *", &SECRET[..4]),
+            format!("UPDATE vocabulary SET vault = {id}"),
+            format!("DELETE FROM vocabulary WHERE vault = {id} RETURNING *"),
+            format!("SELECT count(*) FROM note WHERE vault = {id}"),
+            "ALTER TABLE passage_text DISABLE ROW LEVEL SECURITY; SELECT * FROM passage_text".to_owned(),
+        ];
+        for table in &tables {
+            asked.push(format!("SELECT t FROM {table} AS t"));
+            asked.push(format!("{leaks} SELECT * FROM {table} AS t WHERE pg_temp.leak(t)"));
+            asked.push(format!("SELECT t::text::integer FROM {table} AS t"));
+            asked.push(format!("TABLE ONLY {table}"));
+        }
+        for sql in asked {
+            let seen = sees(user, &sql);
+            assert!(!seen.contains(&SECRET[..6]), "{user}: {sql}\n{seen}");
+        }
+        // Not even the number of rows.
+        assert!(sees(user, &format!("SELECT 'rows=' || count(*) FROM passage WHERE vault = {id}")).contains("rows=0"));
+    }
+    // Nothing of it was changed.
+    let owner = server.database("postgres");
+    assert_eq!(hidden.sync(&owner).unwrap().changed, 0);
+    assert!(answer(&hidden.searcher(&owner).unwrap(), &Query::literal(SECRET)).contains("b.md"));
+}
+
+/// A grant on all tables, as owners often make it, opens no partition.
+#[test]
+fn a_grant_on_all_tables_opens_no_other_vault() {
+    let Some(server) = Server::new() else { return };
+    shared(&server);
+    server.run("GRANT SELECT ON ALL TABLES IN SCHEMA vault_search TO ann");
+    let mut owner = server.client("postgres");
+    let partitions = owner
+        .query("SELECT relname::text FROM pg_class WHERE relispartition AND relkind = 'r' AND relnamespace = 'vault_search'::regnamespace", &[])
+        .unwrap();
+    let mut ann = server.client("ann");
+    for row in &partitions {
+        let table: String = row.get(0);
+        let rows: i64 = ann.query_one(&format!("SELECT count(*) FROM vault_search.{table}"), &[]).unwrap().get(0);
+        assert_eq!(rows, 0, "{table}");
+    }
+    assert!(partitions.len() > 30);
+}

@@ -1,0 +1,127 @@
+//! A PostgreSQL server of a test's own, in a temporary folder, reached by a socket in it.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use postgres::{Client, NoTls};
+use tempfile::TempDir;
+use vault_postgres::Database;
+
+/// Names the folder with `postgres`, `initdb` and pgvector. Empty: the tests are skipped.
+const PROGRAMS: &str = "VAULT_POSTGRES_BIN";
+
+/// The user `nobody`: PostgreSQL refuses to run as root.
+const NOBODY: u32 = 65534;
+
+pub struct Server {
+    programs: PathBuf,
+    folder: TempDir,
+    is_root: bool,
+    process: Option<Child>,
+}
+
+impl Server {
+    /// Starts an empty server. `None`: these tests are skipped.
+    pub fn new() -> Option<Self> {
+        let programs = std::env::var_os(PROGRAMS).unwrap_or_else(|| panic!("{PROGRAMS} is not set, see CONTRIBUTING.md"));
+        if programs.is_empty() {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let is_root = folder.path().metadata().unwrap().uid() == 0;
+        if is_root {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut server = Self { programs: programs.into(), folder, is_root, process: None };
+        let made = server
+            .program("initdb")
+            .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--pgdata"])
+            .arg(server.data())
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        server.start();
+        Some(server)
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.programs.join(name));
+        command.current_dir(self.folder.path()).stdin(Stdio::null()).env("LC_ALL", "C");
+        if self.is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    /// Starts it, and waits until it answers.
+    pub fn start(&mut self) {
+        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
+        let process = self
+            .program("postgres")
+            .args(["-c", "listen_addresses=", "-c", "max_connections=40", "-c", "shared_buffers=32MB", "-k"])
+            .arg(self.folder.path())
+            .arg("-D")
+            .arg(self.data())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.process = Some(process);
+        let until = Instant::now() + Duration::from_secs(60);
+        while let Err(error) = Client::connect(&self.address("postgres"), NoTls) {
+            let log = || std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "{error}: {}", log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills every process of the server at once, as a machine that loses its power.
+    pub fn kill(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        process.kill().unwrap();
+        process.wait().unwrap();
+        // Its other processes notice that, and end; a new server waits for them.
+        let until = Instant::now() + Duration::from_secs(60);
+        while Client::connect(&self.address("postgres"), NoTls).is_ok() {
+            assert!(Instant::now() < until);
+        }
+    }
+
+    pub fn address(&self, user: &str) -> String {
+        format!("host={} user={user} dbname=postgres", self.folder.path().display())
+    }
+
+    /// The database as a user sees it.
+    pub fn database(&self, user: &str) -> Database {
+        Database::new(&self.address(user)).unwrap()
+    }
+
+    pub fn client(&self, user: &str) -> Client {
+        Client::connect(&self.address(user), NoTls).unwrap()
+    }
+
+    /// Runs SQL as the owner.
+    pub fn run(&self, sql: &str) {
+        self.client("postgres").batch_execute(sql).unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let stopped = self.program("pg_ctl").args(["stop", "-m", "immediate", "-D"]).arg(self.data()).output();
+            if !stopped.is_ok_and(|stopped| stopped.status.success()) {
+                let _ = process.kill();
+            }
+            let _ = process.wait();
+        }
+    }
+}
