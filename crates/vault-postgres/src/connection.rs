@@ -20,6 +20,17 @@ pub struct VaultStore {
     pub(crate) new: RefCell<NewRows>,
     /// Whether a transaction is open that writes.
     pub(crate) is_writing: Cell<bool>,
+    /// Whether this session holds the lock of the vault's writer.
+    pub(crate) has_lock: Cell<bool>,
+}
+
+impl Drop for VaultStore {
+    fn drop(&mut self) {
+        if self.has_lock.get() {
+            // The end of the session frees it too, but only when the server notices that end.
+            let _ = self.beside(|client| client.batch_execute("SELECT pg_advisory_unlock_all()"));
+        }
+    }
 }
 
 impl std::fmt::Debug for VaultStore {
@@ -48,8 +59,8 @@ pub(crate) fn text<'a>(text: &'a (impl ToSql + Sync)) -> Param<'a> {
 
 impl VaultStore {
     pub(crate) fn new(client: Client, vault: i32) -> Self {
-        let (new, is_writing) = (RefCell::default(), Cell::new(false));
-        Self { client: RefCell::new(client), vault, new, is_writing }
+        let (new, is_writing, has_lock) = (RefCell::default(), Cell::new(false), Cell::new(false));
+        Self { client: RefCell::new(client), vault, new, is_writing, has_lock }
     }
 
     /// Runs `work` with the connection. No row is waiting to be written then.

@@ -58,7 +58,9 @@ impl Database {
         let lock = format!("SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)");
         let exists = transaction
             .batch_execute(&lock)
-            .and_then(|()| transaction.query_typed("SELECT to_regclass('vault_search.schema_version') IS NOT NULL", &[]))
+            .and_then(|()| {
+                transaction.query_typed("SELECT to_regclass('vault_search.schema_version') IS NOT NULL", &[])
+            })
             .map_err(described)?;
         if exists[0].get(0) {
             let version = transaction.query_typed("SELECT version FROM vault_search.schema_version", &[]);
@@ -140,6 +142,7 @@ impl Database {
         let store = self.open(vault)?;
         store.check_version()?;
         lock(&store, vault, wait)?;
+        store.has_lock.set(true);
         store.batch(&temporary_tables())?;
         store.set_embedder(embedder)?;
         Ok(store)

@@ -57,3 +57,8 @@ mod batch;
 
 pub use connection::VaultStore;
 pub use database::Database;
+
+/// The example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

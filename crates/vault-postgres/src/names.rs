@@ -18,7 +18,9 @@ impl ReadNames for VaultStore {
              WHERE name.vault = @vault AND key = $1 AND {IS_NAME}"
         );
         let rows = self.rows(&sql, &[text(&escape(key))])?;
-        rows.iter().map(|row| Ok(NamedNote { note: file_id(row, 0), path: path(row, 1)?, text: string(row, 2) })).collect()
+        rows.iter()
+            .map(|row| Ok(NamedNote { note: file_id(row, 0), path: path(row, 1)?, text: string(row, 2) }))
+            .collect()
     }
 
     fn names_beginning_with(&self, key: &str, many: usize) -> Result<Vec<(FileId, String)>> {

@@ -209,8 +209,7 @@ impl WriteNotes for VaultStore {
     }
 
     fn note_texts(&self, id: FileId) -> Result<Option<StoredTexts>> {
-        let sql =
-            "SELECT title, title_source, aliases, tags, frontmatter FROM note WHERE vault = @vault AND id = $1";
+        let sql = "SELECT title, title_source, aliases, tags, frontmatter FROM note WHERE vault = @vault AND id = $1";
         self.first(sql, &[int(&id.0.into())], |row| StoredTexts {
             title: string(row, 0),
             title_source: row.get(1),

@@ -43,8 +43,7 @@ impl ReadPassages for VaultStore {
     }
 
     fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>> {
-        let sql =
-            format!("{TEXTS} AND id IN (SELECT id FROM passage WHERE vault = @vault AND note = $1) ORDER BY id");
+        let sql = format!("{TEXTS} AND id IN (SELECT id FROM passage WHERE vault = @vault AND note = $1) ORDER BY id");
         self.all(&sql, &[int(&note.0.into())], passage_text)
     }
 

@@ -54,7 +54,8 @@ impl ReadVectors for VaultStore {
     fn intervals(&self, query: &[f32]) -> Result<Vec<Interval>> {
         let bound = bound(query);
         // Eight bytes for each vector, instead of a row of the protocol.
-        let sql = "SELECT string_agg(int4send(id::integer) || float4send(-(embedding <#> $1::real[]::vector)::real), '')
+        let sql =
+            "SELECT string_agg(int4send(id::integer) || float4send(-(embedding <#> $1::real[]::vector)::real), '')
              FROM embedding WHERE vault = @vault";
         let bytes = self.first(sql, &[(&query, Type::FLOAT4_ARRAY)], |row| row.get::<_, Option<Vec<u8>>>(0))?;
         let bytes = bytes.flatten().unwrap_or_default();
@@ -107,7 +108,8 @@ impl VaultStore {
             Some(stored) if stored == wanted => Ok(()),
             Some((stored, _)) => {
                 let what = format!("the vectors of this vault are of the model {stored}, not of {}", wanted.0);
-                Err(Error::new(ErrorKind::OtherModel, what).with_remedy("use that model, or forget the vault and add it again"))
+                Err(Error::new(ErrorKind::OtherModel, what)
+                    .with_remedy("use that model, or forget the vault and add it again"))
             }
             None => {
                 self.set_setting("embedder", &wanted.0)?;
@@ -130,10 +132,7 @@ impl VaultStore {
     }
 
     /// Adds vectors, in free slots: gaps first.
-    pub(crate) fn add_vectors(
-        &self,
-        vectors: Vec<(&EmbeddingKey, &Vec<f32>)>,
-    ) -> Result<HashMap<EmbeddingKey, i64>> {
+    pub(crate) fn add_vectors(&self, vectors: Vec<(&EmbeddingKey, &Vec<f32>)>) -> Result<HashMap<EmbeddingKey, i64>> {
         if vectors.is_empty() {
             return Ok(HashMap::new());
         }

@@ -13,15 +13,8 @@ use crate::copy::NewRows;
 use crate::schema::FIRST_OF_PASSAGE;
 
 /// In the order of their numbers in the column `field`: those of notes, then those of passages.
-const FIELDS: [Field; 7] = [
-    Field::Title,
-    Field::Aliases,
-    Field::Tags,
-    Field::Properties,
-    Field::Path,
-    Field::Headings,
-    Field::Body,
-];
+const FIELDS: [Field; 7] =
+    [Field::Title, Field::Aliases, Field::Tags, Field::Properties, Field::Path, Field::Headings, Field::Body];
 
 /// The terms of a field as the index file separates them: characters that are neither letters nor digits of ASCII, nor
 /// beyond ASCII, are between terms.
@@ -110,8 +103,7 @@ impl ReadWords for VaultStore {
     }
 
     fn is_in_a_note(&self, term: &str, matching: TermMatch) -> Result<bool> {
-        let sql =
-            format!("SELECT EXISTS (SELECT 1 FROM posting WHERE vault = @vault AND {})", is_term(matching));
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM posting WHERE vault = @vault AND {})", is_term(matching));
         self.is(&sql, &[text(&term), text(&end_of(term))])
     }
 
@@ -200,7 +192,8 @@ impl WriteWords for VaultStore {
 impl VaultStore {
     /// The number of the next new passage: never one that was given before.
     pub(crate) fn next_passage_id(&self) -> Result<i64> {
-        let there = self.first("SELECT coalesce(max(id), 0) + 1 FROM passage WHERE vault = @vault", &[], |row| row.get(0))?;
+        let there =
+            self.first("SELECT coalesce(max(id), 0) + 1 FROM passage WHERE vault = @vault", &[], |row| row.get(0))?;
         let given = self.setting("next_passage")?.and_then(|id| id.parse().ok());
         Ok(there.unwrap_or(1).max(given.unwrap_or(0)))
     }

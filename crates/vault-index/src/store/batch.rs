@@ -48,9 +48,7 @@ impl NewNote {
 }
 
 /// An index as the indexer writes it.
-pub trait WriteStore:
-    ReadStore + WriteNotes + WriteLinks + WriteWords + WritePassages + WriteVectors
-{
+pub trait WriteStore: ReadStore + WriteNotes + WriteLinks + WriteWords + WritePassages + WriteVectors {
     /// Starts a transaction that will write; readers continue to see the previous state.
     fn begin(&self) -> Result<Box<dyn Batch + '_>>;
 

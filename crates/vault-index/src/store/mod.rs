@@ -73,12 +73,8 @@ pub use fulltext::{Field, Holder, NoteFields, PassageFields, ReadWords, Word, Wr
 pub use links::{LinkRow, ReadLinks, StoredLink, WriteLinks, ids_of};
 pub use names::{Name, NamedNote, ReadNames, may_share};
 pub(crate) use notes::json;
-pub use notes::{
-    Anchors, NoteMeta, NoteRow, PropertyValue, ReadNotes, StoredFile, StoredTexts, WriteNotes, has_key,
-};
-pub use passages::{
-    NewPassage, PassageRow, PassageText, PendingText, ReadPassages, Slot, WritePassages, least_size,
-};
+pub use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, ReadNotes, StoredFile, StoredTexts, WriteNotes, has_key};
+pub use passages::{NewPassage, PassageRow, PassageText, PendingText, ReadPassages, Slot, WritePassages, least_size};
 pub(crate) use schema::FORMAT;
 pub use vectors::{EmbeddingKey, ReadVectors, VectorReader, WriteVectors, key_of};
 
@@ -105,10 +101,7 @@ const KEPT_SETTINGS: [&str; 7] =
     ["vault", "model", "base_url", PACE, REBUILDING_TO, REBUILDING_EMBEDDER, REBUILDING_URL];
 
 /// One state of an index, as a search reads it: everything that ranking asks. It need not be SQLite.
-pub trait ReadStore:
-    ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Send
-{
-}
+pub trait ReadStore: ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Send {}
 
 impl<S: ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Send> ReadStore for S {}
 

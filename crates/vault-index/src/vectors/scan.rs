@@ -118,7 +118,7 @@ impl Interval {
 
     /// Whether it is the interval of a row.
     #[inline]
-    pub(crate) fn is_some(self) -> bool {
+    pub fn is_some(self) -> bool {
         self.upper > f32::NEG_INFINITY
     }
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use vault_index::{Grouping, Mode, Query, Sort};
+use vault_index::backend::ReadVectors;
+use vault_index::{Grouping, Mode, Query, Sort, rescore};
+use vault_postgres::VaultStore;
 
 use crate::server::Server;
 use crate::vault::{Vault, assert_same};
@@ -12,8 +14,22 @@ use crate::vault::{Vault, assert_same};
 const MODES: [Mode; 3] = [Mode::Hybrid, Mode::Lexical, Mode::Semantic];
 
 const WORDS: [&str; 16] = [
-    "winter", "roses", "prune", "pruning", "well-known", "apple", "trees", "café", "東京都", "Straße", "don't", "2026-03-01",
-    "bud", "x", "late", "a_b.c",
+    "winter",
+    "roses",
+    "prune",
+    "pruning",
+    "well-known",
+    "apple",
+    "trees",
+    "café",
+    "東京都",
+    "Straße",
+    "don't",
+    "2026-03-01",
+    "bud",
+    "x",
+    "late",
+    "a_b.c",
 ];
 
 fn words(most: usize) -> impl Strategy<Value = String> {
@@ -36,9 +52,30 @@ fn queries() -> Vec<String> {
     let mut queries: Vec<String> = WORDS.iter().map(|word| word.to_string()).collect();
     queries.extend(
         [
-            "prune roses in winter", "\"apple trees\"", "\"late x\" roses", "tag:garden apple", "tag:garden/3", "-tag:garden bud",
-            "rating>=4 winter", "map.a", "map.a>3 roses", "path:sub roses", "apple -trees", "wintr rosse", "pla", "has:alias",
-            "aplpe", "京", "well known", "file:n1", "link:n2", "\"?!\"", "title:plan", "roses OR apple", "café strasse", "tag:kitchen",
+            "prune roses in winter",
+            "\"apple trees\"",
+            "\"late x\" roses",
+            "tag:garden apple",
+            "tag:garden/3",
+            "-tag:garden bud",
+            "rating>=4 winter",
+            "map.a",
+            "map.a>3 roses",
+            "path:sub roses",
+            "apple -trees",
+            "wintr rosse",
+            "pla",
+            "has:alias",
+            "aplpe",
+            "京",
+            "well known",
+            "file:n1",
+            "link:n2",
+            "\"?!\"",
+            "title:plan",
+            "roses OR apple",
+            "café strasse",
+            "tag:kitchen",
         ]
         .map(str::to_owned),
     );
@@ -53,6 +90,29 @@ fn compare(file: &vault_index::Searcher, database: &vault_index::Searcher) {
         }
         assert_same(file, database, &query.clone().grouping(Grouping::Passages).sort(Sort::Modified));
     }
+}
+
+/// The bounds contain our own score, whatever the order in which pgvector adds.
+fn bounds_hold(reader: &VaultStore) {
+    let intervals = |query: &[f32]| reader.intervals(query).unwrap();
+    let vectors = reader.vectors().unwrap();
+    let (_, dimensions) = reader.embedder().unwrap().unwrap();
+    let mut seed = 7_u32;
+    let mut random = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 8) as f32 / 8_388_608.0 - 1.0
+    };
+    let mut compared = 0;
+    for length in [1.0, 1e-20, 900.0] {
+        let query: Vec<f32> = (0..dimensions).map(|_| random() * length).collect();
+        for (slot, interval) in intervals(&query).iter().enumerate().filter(|(_, interval)| interval.is_some()) {
+            let score = rescore(&query, &vectors(slot as i64).unwrap());
+            assert!(interval.lower <= score && score <= interval.upper, "{interval:?} {score}");
+            assert!(interval.upper - interval.lower < 1e-3 * length.max(1e-3), "{interval:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 100, "{compared}");
 }
 
 /// Vaults are made, changed and synced step by step in both places.
@@ -72,7 +132,10 @@ fn a_database_answers_what_a_file_answers() {
                     let path = format!("{}n{number}.md", if in_folder { "sub/" } else { "" });
                     match text.len() % 7 {
                         0 => drop(std::fs::remove_file(vault.root().join(&path))),
-                        1 => drop(std::fs::rename(vault.root().join(&path), vault.root().join(format!("was {number}.md")))),
+                        1 => drop(std::fs::rename(
+                            vault.root().join(&path),
+                            vault.root().join(format!("was {number}.md")),
+                        )),
                         _ => vault.write(&path, &text),
                     }
                 }
@@ -109,6 +172,7 @@ fn the_demo_vault_is_answered_alike() {
     }
     database.create_vault(vault.name).unwrap();
     vault.sync(&database).unwrap();
+    bounds_hold(&database.reader(vault.name).unwrap());
     let index = vault.index();
     let (file, database) = (index.searcher().unwrap(), vault.searcher(&database).unwrap());
     let queries = std::fs::read_to_string(demo.with_file_name("demo-queries.tsv")).unwrap();

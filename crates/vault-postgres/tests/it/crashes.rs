@@ -6,7 +6,7 @@ use vault_index::{ErrorKind, Query, SyncOptions, backend};
 use vault_postgres::Database;
 
 use crate::server::Server;
-use crate::vault::{Vault, answer, assert_same, model};
+use crate::vault::{Vault, answer, model};
 
 fn filled(server: &Server, notes: usize) -> Vault {
     let database = server.database("postgres");
@@ -19,7 +19,10 @@ fn filled(server: &Server, notes: usize) -> Vault {
 
 fn write(vault: &Vault, numbers: std::ops::Range<usize>) {
     for number in numbers {
-        vault.write(&format!("n{number}.md"), &format!("# Note {number}\n\nThe rose of day {number}. [[n{}]]", number / 2));
+        vault.write(
+            &format!("n{number}.md"),
+            &format!("# Note {number}\n\nThe rose of day {number}. [[n{}]]", number / 2),
+        );
     }
 }
 
@@ -32,12 +35,21 @@ fn one_writer_a_vault_who_is_named_and_readers_never_wait() {
     let error = vault.writer(&database).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(error.message().contains("postgres vault-index"), "{}", error.message());
+    // One who waits gets it.
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| database.writer(vault.name, &*model(), Duration::from_secs(30)).map(drop));
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!waits.is_finished());
+        drop(first);
+        waits.join().unwrap().unwrap();
+    });
+    let first = vault.writer(&database).unwrap();
     // Another vault is free, and searches go on.
     database.create_vault("other").unwrap();
     drop(database.writer("other", &*model(), Duration::ZERO).unwrap());
     assert!(answer(&vault.searcher(&database).unwrap(), &Query::literal("rose")).contains("n1.md"));
     drop(first);
-    vault.writer(&database).unwrap();
+    drop(vault.writer(&database).unwrap());
 }
 
 #[test]
@@ -53,7 +65,7 @@ fn a_snapshot_stays_as_it_was() {
     assert_ne!(answer(&vault.searcher(&database).unwrap(), &Query::literal("rose")), before);
 }
 
-/// The server loses its power at many moments of a sync; each time the next sync goes on, and the last one answers what a
+/// The server is killed at some moments of a sync; each time the next sync goes on, and the last one answers what a
 /// file answers.
 #[test]
 fn a_killed_server_loses_nothing_that_was_committed() {
@@ -61,7 +73,6 @@ fn a_killed_server_loses_nothing_that_was_committed() {
     let vault = filled(&server, 60);
     for moment in 0..6_u64 {
         let database = server.database("postgres");
-        let before = vault.searcher(&database).unwrap().nothing(vault_index::Mode::Lexical);
         let synced = std::thread::scope(|scope| {
             let sync = scope.spawn(|| vault.sync(&database).map(drop));
             std::thread::sleep(Duration::from_millis(5 + 30 * moment));
@@ -71,14 +82,12 @@ fn a_killed_server_loses_nothing_that_was_committed() {
         if let Err(error) = synced {
             assert_eq!(error.kind(), ErrorKind::Store, "{}", error.one_line());
         }
-        drop(before);
         let error = server_is_away(&server.database("postgres"));
         assert!(error.contains("cannot be reached"), "{error}");
         server.start();
         write(&vault, 60 + 10 * moment as usize..70 + 10 * moment as usize);
     }
     let database = server.database("postgres");
-    // The server ends the sessions of the killed one only when it notices.
     let writer = database.writer(vault.name, &*model(), Duration::from_secs(30)).unwrap();
     let report = backend::sync(&writer, &vault.root(), &*model(), &[], &SyncOptions::new()).unwrap();
     assert_eq!((report.pending, report.unread), (0, 0));
@@ -87,14 +96,18 @@ fn a_killed_server_loses_nothing_that_was_committed() {
         let query = Query::parse(text).unwrap().limit(200);
         // The order in which notes were read differs, so equal scores are in no order that both have.
         let paths = |searcher: &vault_index::Searcher| {
-            let mut found: Vec<_> =
-                searcher.search(&query).unwrap().results.iter().map(|hit| (hit.score.to_bits(), hit.path.to_string())).collect();
+            let mut found: Vec<_> = searcher
+                .search(&query)
+                .unwrap()
+                .results
+                .iter()
+                .map(|hit| (hit.score.to_bits(), hit.path.to_string()))
+                .collect();
             found.sort();
             found
         };
         assert_eq!(paths(&index.searcher().unwrap()), paths(&searcher), "{text}");
     }
-    let _ = assert_same;
 }
 
 fn server_is_away(database: &Database) -> String {
@@ -118,4 +131,33 @@ fn errors_say_what_to_do() {
     assert!(!format!("{other:?}").contains("hunter2"));
     let none = Database::new(&server.address("postgres").replace("dbname=postgres", "dbname=template1")).unwrap();
     assert_eq!(none.vaults().unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// Sessions of writers are ended at many moments.
+#[test]
+fn a_writer_that_is_cut_off_is_continued_by_the_next_one() {
+    let Some(server) = Server::new() else { return };
+    let (vault, database) = (filled(&server, 60), server.database("postgres"));
+    let mut cut = 0;
+    for moment in 0..25_u64 {
+        write(&vault, 60 + 4 * moment as usize..64 + 4 * moment as usize);
+        std::thread::scope(|scope| {
+            let sync = scope.spawn(|| vault.sync(&database).map(drop));
+            std::thread::sleep(Duration::from_millis(3 * moment));
+            server.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'vault-index%'");
+            cut += usize::from(sync.join().unwrap().is_err());
+        });
+        // Whatever is there can be searched, and no note is there by half.
+        assert!(vault.searcher(&database).unwrap().search(&Query::literal("rose")).is_ok());
+        let halves = "SELECT count(*) FROM vault_search.note WHERE NOT EXISTS (
+              SELECT 1 FROM vault_search.passage JOIN vault_search.words ON passage = passage.id AND note = note.id
+              JOIN vault_search.passage_text ON passage_text.id = passage.id)";
+        let halves: i64 = server.client("postgres").query_one(halves, &[]).unwrap().get(0);
+        assert_eq!(halves, 0);
+    }
+    assert!(cut > 5, "{cut} syncs were cut off");
+    let report = vault.sync(&database).unwrap();
+    assert_eq!((report.pending, report.unread), (0, 0));
+    let status = vault.searcher(&database).unwrap().nothing(vault_index::Mode::Lexical);
+    assert_eq!(status.pending, 0);
 }

@@ -26,7 +26,8 @@ pub struct Server {
 impl Server {
     /// Starts an empty server. `None`: these tests are skipped.
     pub fn new() -> Option<Self> {
-        let programs = std::env::var_os(PROGRAMS).unwrap_or_else(|| panic!("{PROGRAMS} is not set, see CONTRIBUTING.md"));
+        let programs =
+            std::env::var_os(PROGRAMS).unwrap_or_else(|| panic!("{PROGRAMS} is not set, see CONTRIBUTING.md"));
         if programs.is_empty() {
             return None;
         }
@@ -63,9 +64,22 @@ impl Server {
 
     /// Starts it, and waits until it answers.
     pub fn start(&mut self) {
+        let until = Instant::now() + Duration::from_secs(60);
+        self.process = Some(self.spawn());
+        while let Err(error) = Client::connect(&self.address("postgres"), NoTls) {
+            let log = || std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "{error}: {}", log());
+            std::thread::sleep(Duration::from_millis(20));
+            // Processes of a killed server may still hold its memory; then a new one ends at once.
+            if self.process.as_mut().is_some_and(|process| process.try_wait().unwrap().is_some()) {
+                self.process = Some(self.spawn());
+            }
+        }
+    }
+
+    fn spawn(&self) -> Child {
         let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
-        let process = self
-            .program("postgres")
+        self.program("postgres")
             .args(["-c", "listen_addresses=", "-c", "max_connections=40", "-c", "shared_buffers=32MB", "-k"])
             .arg(self.folder.path())
             .arg("-D")
@@ -73,26 +87,14 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
-            .unwrap();
-        self.process = Some(process);
-        let until = Instant::now() + Duration::from_secs(60);
-        while let Err(error) = Client::connect(&self.address("postgres"), NoTls) {
-            let log = || std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-            assert!(Instant::now() < until, "{error}: {}", log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            .unwrap()
     }
 
-    /// Kills every process of the server at once, as a machine that loses its power.
+    /// Kills the server's first process; its other ones end when they notice.
     pub fn kill(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         process.kill().unwrap();
         process.wait().unwrap();
-        // Its other processes notice that, and end; a new server waits for them.
-        let until = Instant::now() + Duration::from_secs(60);
-        while Client::connect(&self.address("postgres"), NoTls).is_ok() {
-            assert!(Instant::now() < until);
-        }
     }
 
     pub fn address(&self, user: &str) -> String {

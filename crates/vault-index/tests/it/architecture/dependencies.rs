@@ -23,8 +23,17 @@ const HTTP_STACKS: [&str; 12] = [
 ];
 
 /// Our own crates.
-const OURS: [&str; 9] =
-    ["minilm", "vault-index", "vault-postgres", "vault-tools", "agent-loop", "agent-llama", "agent-proxy", "vault-agent", "vault-search"];
+const OURS: [&str; 9] = [
+    "minilm",
+    "vault-index",
+    "vault-postgres",
+    "vault-tools",
+    "agent-loop",
+    "agent-llama",
+    "agent-proxy",
+    "vault-agent",
+    "vault-search",
+];
 
 /// The names of all crates in a tree, the package itself first. On a fresh machine cargo fetches what was not built yet.
 fn tree(root: &Path, arguments: &[&str]) -> Vec<String> {
