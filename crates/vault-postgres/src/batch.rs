@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use vault_index::backend::{Batch, LinkRow, NewNote, WriteStore, ids_of};
+use vault_index::backend::{Batch, LinkRow, NewNote, ReadVectors, WriteStore, ids_of};
 use vault_index::{FileId, Result, VaultPath};
 
 use crate::connection::VaultStore;

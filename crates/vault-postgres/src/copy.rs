@@ -77,7 +77,7 @@ impl NewRows {
                 None => _ = write!(statements, "INSERT INTO {table} SELECT * FROM pg_temp.new_{table}"),
             }
             // It may be filled again in the same transaction.
-            let _ = write!(statements, "; DELETE FROM pg_temp.new_{table};\n");
+            let _ = writeln!(statements, "; DELETE FROM pg_temp.new_{table};");
         }
         client.batch_execute(&statements)
     }

@@ -1,11 +1,11 @@
 //! Rows of passages, and of texts without a vector.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use postgres::Row;
 use postgres::types::Type;
 use vault_index::backend::{
-    EmbeddingKey, PassageRow, PassageText, PendingText, ReadPassages, Slot, WritePassages, least_size,
+    EmbeddingKey, PassageRow, PassageText, PendingText, ReadPassages, ReadVectors, Slot, WritePassages, least_size,
 };
 use vault_index::{FileId, Result};
 
@@ -158,7 +158,12 @@ impl WritePassages for VaultStore {
         new: &HashMap<EmbeddingKey, Vec<f32>>,
     ) -> Result<usize> {
         let mut slots = self.slots_of(keys)?;
-        let missing: Vec<_> = new.iter().filter(|(key, _)| keys.contains(key) && !slots.contains_key(*key)).collect();
+        let mut seen = HashSet::new();
+        let missing: Vec<_> = keys
+            .iter()
+            .filter(|key| !slots.contains_key(*key) && seen.insert(**key))
+            .filter_map(|key| new.get_key_value(key))
+            .collect();
         let added = missing.len();
         slots.extend(self.add_vectors(missing)?);
         let (mut passages, mut passage_slots) = (Vec::new(), Vec::new());

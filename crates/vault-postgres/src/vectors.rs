@@ -38,6 +38,19 @@ impl ReadVectors for VaultStore {
         Ok(id.zip(dimensions.and_then(|dimensions| dimensions.parse().ok())))
     }
 
+    /// Rows that wait to be written are of notes, and have no vectors of their own.
+    fn slots_of(&self, keys: &[EmbeddingKey]) -> Result<HashMap<EmbeddingKey, i64>> {
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 16]>::as_slice).collect();
+        let sql = self.sql("SELECT key, id FROM embedding WHERE vault = @vault AND key = ANY($1)");
+        let rows = self.beside(|client| client.query_typed(&sql, &[(&keys, Type::BYTEA_ARRAY)]))?;
+        let slot = |row: &postgres::Row| {
+            let key: &[u8] = row.get(0);
+            let key = EmbeddingKey::try_from(key).map_err(|_| damaged("a vector has a key of another length"))?;
+            Ok((key, row.get(1)))
+        };
+        rows.iter().map(slot).collect()
+    }
+
     fn vectors(&self) -> Result<VectorReader<'_>> {
         Ok(Box::new(|slot| {
             let sql = "SELECT embedding::real[] FROM embedding WHERE vault = @vault AND id = $1";
@@ -116,19 +129,6 @@ impl VaultStore {
                 self.set_setting("dimensions", &wanted.1.to_string())
             }
         }
-    }
-
-    /// The slots of some keys that have a vector. Rows that wait to be written have none.
-    pub(crate) fn slots_of(&self, keys: &[EmbeddingKey]) -> Result<HashMap<EmbeddingKey, i64>> {
-        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 16]>::as_slice).collect();
-        let sql = self.sql("SELECT key, id FROM embedding WHERE vault = @vault AND key = ANY($1)");
-        let rows = self.beside(|client| client.query_typed(&sql, &[(&keys, Type::BYTEA_ARRAY)]))?;
-        let slot = |row: &postgres::Row| {
-            let key: &[u8] = row.get(0);
-            let key = EmbeddingKey::try_from(key).map_err(|_| damaged("a vector has a key of another length"))?;
-            Ok((key, row.get(1)))
-        };
-        rows.iter().map(slot).collect()
     }
 
     /// Adds vectors, in free slots: gaps first.

@@ -72,6 +72,9 @@ pub trait ReadVectors {
     /// The model of the vectors in the index, and their dimensions.
     fn embedder(&self) -> Result<Option<(String, usize)>>;
 
+    /// The slots of some keys; those without a vector are left out.
+    fn slots_of(&self, keys: &[EmbeddingKey]) -> Result<HashMap<EmbeddingKey, i64>>;
+
     /// A reader of vectors by their slots, each as the model returned it.
     fn vectors(&self) -> Result<VectorReader<'_>>;
 
@@ -302,6 +305,11 @@ impl ReadVectors for Store {
     fn embedder(&self) -> Result<Option<(String, usize)>> {
         let (id, dimensions) = (self.meta("embedder")?, self.meta("dimensions")?);
         Ok(id.zip(dimensions.and_then(|d| d.parse().ok())))
+    }
+
+    fn slots_of(&self, keys: &[EmbeddingKey]) -> Result<HashMap<EmbeddingKey, i64>> {
+        let slot = |key: &EmbeddingKey| Ok(self.find_vector(key)?.map(|slot| (*key, slot)));
+        keys.iter().filter_map(|key| slot(key).transpose()).collect()
     }
 
     fn vectors(&self) -> Result<VectorReader<'_>> {

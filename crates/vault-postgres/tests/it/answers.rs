@@ -1,15 +1,19 @@
 //! The answers of the database are those of the index file: passages, order, scores, excerpts.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use vault_index::backend::ReadVectors;
-use vault_index::{Grouping, Mode, Query, Sort, rescore};
+use vault_index::backend::{self, ReadVectors, StoredVectors};
+use vault_index::{
+    Embedder, ErrorKind, Grouping, Index, Mode, Options, Query, Result, Role, Sort, SyncOptions, TokenCount, rescore,
+};
 use vault_postgres::VaultStore;
 
 use crate::server::Server;
-use crate::vault::{Vault, assert_same};
+use crate::vault::{Vault, assert_same, model};
 
 const MODES: [Mode; 3] = [Mode::Hybrid, Mode::Lexical, Mode::Semantic];
 
@@ -183,4 +187,71 @@ fn the_demo_vault_is_answered_alike() {
         asked += 1;
     }
     assert!(asked > 10, "{asked} queries");
+}
+
+/// A model that fails when it is asked for a passage, unless it may be.
+struct Counted {
+    may_be_asked: bool,
+}
+
+impl TokenCount for Counted {
+    fn count(&self, text: &str) -> usize {
+        model().count(text)
+    }
+}
+
+impl Embedder for Counted {
+    fn id(&self) -> &str {
+        "hashed-for-copies"
+    }
+
+    fn dimensions(&self) -> usize {
+        model().dimensions()
+    }
+
+    fn max_tokens(&self) -> usize {
+        model().max_tokens()
+    }
+
+    fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
+        assert!(self.may_be_asked || role == Role::Query, "embedded again: {texts:?}");
+        model().embed(texts, role)
+    }
+}
+
+/// From a file into the database and from there into another file, nothing is embedded.
+#[test]
+fn copies_need_no_model() {
+    let Some(server) = Server::new() else { return };
+    let database = server.database("postgres");
+    database.create_schema().unwrap();
+    let vault = Vault::new("copied");
+    database.create_vault(vault.name).unwrap();
+    (0..30).for_each(|n| vault.write(&format!("n{n}.md"), &format!("# Heading {n}\n\nAbout day {n}, rose")));
+    let file = |name: &str, model: Arc<dyn Embedder>| {
+        let file = vault.root().with_file_name(name);
+        let index = Index::open(vault.root(), Options::new().index_file(file).embedder(model)).unwrap();
+        index.sync().unwrap();
+        index
+    };
+    let first = file("first.db", Arc::new(Counted { may_be_asked: true }));
+    let unasked: Arc<dyn Embedder> = Arc::new(Counted { may_be_asked: false });
+    let stored = StoredVectors::new(backend::file(first.index_file()).unwrap(), unasked.clone()).unwrap();
+    let writer = database.writer(vault.name, &stored, Duration::ZERO).unwrap();
+    let report = backend::sync(&writer, &vault.root(), &stored, &[], &SyncOptions::new()).unwrap();
+    assert_eq!((report.added, report.pending), (30, 0));
+    drop(writer);
+    let back = StoredVectors::new(database.reader(vault.name).unwrap(), unasked.clone()).unwrap();
+    let second = file("second.db", Arc::new(back));
+    let copied =
+        backend::searcher(database.reader(vault.name).unwrap(), Arc::new(Counted { may_be_asked: true })).unwrap();
+    for text in ["rose", "day 7", "heading"] {
+        for mode in MODES {
+            let query = Query::parse(text).unwrap().mode(mode);
+            assert_same(&first.searcher().unwrap(), &copied, &query);
+            assert_same(&first.searcher().unwrap(), &second.searcher().unwrap(), &query);
+        }
+    }
+    let others = StoredVectors::new(database.reader(vault.name).unwrap(), model());
+    assert_eq!(others.err().unwrap().kind(), ErrorKind::OtherModel);
 }
