@@ -174,9 +174,11 @@ pub(crate) fn create_vault(id: i32, reader: &str, writer: &str) -> String {
 /// Removes a vault with its roles.
 pub(crate) fn drop_vault(id: i32, reader: &str, writer: &str) -> String {
     let mut sql: String = TABLES.iter().map(|(table, ..)| format!("DROP TABLE vault_search.{table}_{id};\n")).collect();
+    // DROP OWNED would need membership in the roles, which their creator need not have.
     sql.push_str(&format!(
         "DELETE FROM vault_search.vault WHERE id = {id};
-         DROP OWNED BY {reader}, {writer}; DROP ROLE {writer}; DROP ROLE {reader};"
+         REVOKE ALL ON ALL TABLES IN SCHEMA vault_search FROM {reader}, {writer};
+         REVOKE ALL ON SCHEMA vault_search FROM {reader}; DROP ROLE {writer}; DROP ROLE {reader};"
     ));
     sql
 }

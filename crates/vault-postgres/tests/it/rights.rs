@@ -136,3 +136,33 @@ fn a_grant_on_all_tables_opens_no_other_vault() {
     }
     assert!(partitions.len() > 30);
 }
+
+/// No superuser is needed, as on a rented server.
+#[test]
+fn an_owner_who_is_no_superuser_can_do_everything() {
+    let Some(server) = Server::new() else { return };
+    server.run("CREATE ROLE olga LOGIN CREATEROLE; GRANT CREATE ON DATABASE postgres TO olga");
+    let owner = server.database("olga");
+    owner.create_schema().unwrap();
+    owner.create_schema().unwrap();
+    let (first, second) = (Vault::new("first"), Vault::new("second"));
+    let (reader, writer) = owner.create_vault(first.name).unwrap();
+    owner.create_vault(second.name).unwrap();
+    assert_eq!(owner.create_vault(first.name).unwrap_err().kind(), ErrorKind::Query);
+    first.write("a.md", "A rose.");
+    assert_eq!(first.sync(&owner).unwrap().added, 1);
+    assert!(answer(&first.searcher(&owner).unwrap(), &Query::literal("rose")).contains("a.md"));
+    server.client("olga").batch_execute("CREATE ROLE ann LOGIN").unwrap();
+    server.client("olga").batch_execute(&format!("GRANT {writer} TO ann")).unwrap();
+    first.write("b.md", "Another rose.");
+    assert_eq!(first.sync(&server.database("ann")).unwrap().added, 1);
+    owner.forget_vault(first.name).unwrap();
+    assert_eq!(owner.vaults().unwrap(), ["second"]);
+    let roles: i64 = server
+        .client("postgres")
+        .query_one("SELECT count(*) FROM pg_roles WHERE rolname IN ($1, $2)", &[&reader, &writer])
+        .unwrap()
+        .get(0);
+    assert_eq!(roles, 0);
+    assert_eq!(owner.forget_vault(first.name).unwrap_err().kind(), ErrorKind::NotFound);
+}
