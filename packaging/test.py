@@ -311,6 +311,13 @@ def install_script(release, home, server):
         assert message in run([*script, "--version", version], expect=1, **settings)
         unchanged()
     text = script[1].read_text()
+    # On a system with musl, such as Alpine, it asks for the archive that is linked statically.
+    (home / "alpine").mkdir()
+    (home / "alpine/ldd").write_text("#!/bin/sh\necho 'musl libc (x86_64)' >&2\nexit 1\n")
+    (home / "alpine/ldd").chmod(0o755)
+    alpine = settings | {"PATH": f"{home / 'alpine'}:{os.environ['PATH']}"}
+    assert "x86_64-unknown-linux-musl.tar.gz" in run(script, expect=1, **alpine)
+    unchanged()
     plain_http = text.replace(f"https://github.com/{REPOSITORY}/releases/download", f"{server.url}/release")
     if shutil.which("curl"):
         # From the address that is written in it, it downloads by HTTPS alone.

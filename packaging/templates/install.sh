@@ -80,6 +80,9 @@ main() {
     *) fail "there is no archive for $(uname -m); build the programs with cargo" ;;
   esac
 
+  # As on Alpine, whose ldd names it.
+  if [ $cpu-$system = x86_64-unknown-linux-gnu ] && ldd --version 2>&1 | grep -qi musl; then system=unknown-linux-musl; fi
+
   name=vault-v$version-$cpu-$system
   mkdir -p "$to"
   # Beside the programs, because programs may be forbidden to run in /tmp.
