@@ -224,6 +224,8 @@ def works(folder, home):
     for name in COMMANDS:
         version = run([folder / name, "--version"], **environment)
         assert version == f"{name} {VERSION}\n", version
+    # Embedding models behind Ollama and OpenAI-compatible servers need no other program.
+    assert "the feature http" not in run([folder / "vault-index", "models"], VAULT_DIR=str(NOTES), **environment)
     query = ["--vault", NOTES, "--wait", "60", "--files", "-n", "1", "keeping money aside in case we lose a job"]
     found = run([folder / "vault-search", *query], **environment)
     found_at.setdefault(home.name, time.monotonic())
