@@ -158,6 +158,12 @@ fn three_questions_at_a_terminal() {
 fn leaving_a_question_writes_nothing() {
     let place = Place::new(NOTES);
     let vault = place.vault().display().to_string();
+    // The third question lists what can be used; this provider's key is set.
+    let command = |place: &Place, args: &[&str]| {
+        let mut command = command(place, args);
+        command.env("ANTHROPIC_API_KEY", "none");
+        command
+    };
     let mut terminal = Terminal::start(&command(&place, &["setup"]), 100);
     terminal.until("Folder:");
     terminal.press(&format!("{vault}\r"));
@@ -166,6 +172,23 @@ fn leaving_a_question_writes_nothing() {
     let (screen, code) = terminal.end();
     assert!(code == 2 && screen.contains("nothing was set up"), "{code} {screen}");
     assert!(!place.home().join("vault-index").exists());
+    for answered in 0..=2 {
+        let mut terminal = Terminal::start(&command(&place, &["setup"]), 100);
+        terminal.until("Folder:");
+        if answered > 0 {
+            terminal.press(&format!("{vault}\r"));
+            terminal.until("Number (empty for none):");
+        }
+        if answered > 1 {
+            terminal.press("\r");
+            terminal.until("3 of 3.");
+            terminal.until("Number (empty for none):");
+        }
+        terminal.press("\x03");
+        let (screen, code) = terminal.end();
+        assert_eq!(code, 130, "{screen}");
+        assert!(!place.home().join("vault-index").exists(), "{answered}");
+    }
 }
 
 #[test]
