@@ -287,7 +287,7 @@ mod keys {
                 Err(_) | Ok(0) => return None,
                 Ok(read) => read,
             };
-            match std::str::from_utf8(&bytes[..read]).map(str::trim_ascii_end) {
+            match std::str::from_utf8(&bytes[..read]).map(str::trim_ascii) {
                 Ok(END) => return None,
                 Ok(ESCAPE) => return Some("n".to_owned()),
                 // An arrow key, or pasted text, is not an answer, and Enter says nothing.
