@@ -291,7 +291,7 @@ fn tools_that_the_settings_always_deny_are_not_offered() {
         let place = Place::new(NOTES);
         place.configure("tools.toml", settings);
         let model = ModelServer::that(|_| Reply::text("No."));
-        let mut terminal = chat(&place, &model, &["--toolsets", "notes,actions"]);
+        let mut terminal = chat(&place, &model, &["--toolset", "notes,actions"]);
         terminal.say("delete the log");
         terminal.until("110 tokens");
         terminal.say("/plan delete the log");
