@@ -301,7 +301,7 @@ fn tools_that_the_settings_always_deny_are_not_offered() {
         assert_eq!(offered(asked).contains("delete_note"), is_offered, "{}", offered(asked));
         assert_eq!(offered(asked).contains("vault_delete"), is_offered);
         assert_eq!(planned["messages"].to_string().contains("vault.delete("), is_offered, "{planned}");
-        let system = &model.told("system")[0];
+        let system = asked["messages"][0].to_string();
         assert_eq!(system.contains("allow_delete in tools.toml"), !is_offered, "the model can say why: {system}");
     }
 }
