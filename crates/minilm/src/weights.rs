@@ -12,22 +12,23 @@
 //! `places` are the position embeddings, `seen` is the attention output projection. The graph `minilm.onnx` points to
 //! the same bytes; a test compares them.
 
-use crate::MAX_TOKENS;
-use crate::kernel::{
-    Embeddings, INNER, Linear, Norm, SmoothQuant, WIDTH, floats, integers, lines, panels, rows, word_rows,
-};
+use crate::kernel::{Embeddings, LANES, Linear, Norm, Shape, SmoothQuant, floats, integers, lines, panels, word_lines};
+use crate::{DIMENSIONS as WIDTH, MAX_TOKENS};
 
 /// Rows of the word table.
 const WORDS: usize = 30_522;
 
-/// Layers of the model.
-pub(crate) const LAYERS: usize = 6;
+/// Components of a token between the two feed-forward matrices.
+const INNER: usize = 4 * WIDTH;
 
-/// The tensors, in place in the program, so creating this costs nothing.
+const SHAPE: Shape = Shape { lines: WIDTH / LANES, inner_lines: INNER / LANES, heads: 12 };
+
+/// A model: its tensors in place, so creating this costs nothing.
 pub(crate) struct Weights {
+    pub(crate) shape: Shape,
     pub(crate) embeddings: Embeddings,
     pub(crate) embedded: Norm,
-    pub(crate) layers: [Layer; LAYERS],
+    pub(crate) layers: Vec<Layer>,
 }
 
 #[derive(Clone, Copy)]
@@ -64,20 +65,21 @@ impl Weights {
     fn read(mut visit: impl FnMut(Tensor)) -> Weights {
         let visit = &mut visit;
         let mut first = Reader { layer: None, file: 1, data: minilm_weights_1::BYTES, at: 0, visit };
-        let left = word_rows(first.take("words", "0", WORDS * WIDTH / 2));
+        let left = word_lines(first.take("words", "0", WORDS * WIDTH / 2));
         let scales = floats(first.take("words", "scale", WORDS * 4));
         let layer_0 = first.layer(0);
         first.end();
         let mut second = Reader { layer: None, file: 2, data: minilm_weights_2::BYTES, at: 0, visit };
-        let right = word_rows(second.take("words", "1", WORDS * WIDTH / 2));
+        let right = word_lines(second.take("words", "1", WORDS * WIDTH / 2));
         let layer_1 = second.layer(1);
         second.end();
         let mut third = Reader { layer: None, file: 3, data: minilm_weights_3::BYTES, at: 0, visit };
-        let positions = rows(third.take("places", "", MAX_TOKENS * WIDTH * 4));
+        let positions = lines(third.take("places", "", MAX_TOKENS * WIDTH * 4));
         let embedded = third.norm("x");
-        let layers = [layer_0, layer_1, third.layer(2), third.layer(3), third.layer(4), third.layer(5)];
+        let layers = vec![layer_0, layer_1, third.layer(2), third.layer(3), third.layer(4), third.layer(5)];
         third.end();
-        Weights { embeddings: Embeddings { words: [left, right], scales, positions }, embedded, layers }
+        let embeddings = Embeddings { words: [left, right], scales, positions };
+        Weights { shape: SHAPE, embeddings, embedded, layers }
     }
 }
 
@@ -216,7 +218,7 @@ mod tests {
             }
         });
         assert_eq!(ours, in_the_graph());
-        assert_eq!(ours.len(), 4 + 2 + LAYERS * (4 * 3 + 3 * 2 + 2 * 2));
+        assert_eq!(ours.len(), 4 + 2 + 6 * (4 * 3 + 3 * 2 + 2 * 2));
     }
 
     /// Also, no weight is -128, on which the kernel without VNNI relies.

@@ -1,7 +1,7 @@
 //! The shipped bytes as numbers, in place, without a copy.
 #![expect(unsafe_code, reason = "one cast from bytes to numbers")]
 
-use super::{Line, PANEL, Row, WordRow};
+use super::{Line, PANEL, WordLine};
 
 #[cfg(target_endian = "big")]
 compile_error!("the weights are shipped with their lowest bytes first");
@@ -15,8 +15,7 @@ unsafe trait Plain {}
 unsafe impl Plain for i8 {}
 unsafe impl Plain for f32 {}
 unsafe impl Plain for Line {}
-unsafe impl Plain for Row {}
-unsafe impl Plain for WordRow {}
+unsafe impl Plain for WordLine {}
 unsafe impl Plain for [i32; PANEL] {}
 
 /// # Panics
@@ -36,4 +35,4 @@ macro_rules! views {
         })*
     };
 }
-views! { integers: i8, floats: f32, lines: Line, panels: [i32; PANEL], rows: Row, word_rows: WordRow, }
+views! { integers: i8, floats: f32, lines: Line, panels: [i32; PANEL], word_lines: WordLine, }
