@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws the pictures of README.md from the output of the programs: docs/pictures.py [BIN]
+"""Draws the pictures of README.md and of the manual from the output of the programs: docs/pictures.py [BIN]
 
 BIN is the folder of the release binaries vault-search, vault-index and vault-tools. The programs run in a
-pseudo-terminal on a copy of testdata/vaults/demo, and only their output is drawn. Writes docs/session.svg and
-docs/graph.svg. Also writes docs/agent.svg, from the screens in crates/vault-agent/tests/terminal, which continuous
+pseudo-terminal on a copy of testdata/vaults/demo, and only their output is drawn. Writes session.svg and graph.svg to
+docs/book/src/pictures. Also writes agent.svg, from the screens in crates/vault-agent/tests/terminal, which continuous
 integration replays; without BIN, writes only this one. Needs only Python 3.9 on Linux or macOS.
 """
 
@@ -23,9 +23,10 @@ import termios
 from html import escape
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parent
-DEMO = DOCS.parent / "testdata" / "vaults" / "demo"
-SCREENS = DOCS.parent / "crates" / "vault-agent" / "tests" / "terminal"
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "book" / "src" / "pictures"
+DEMO = ROOT / "testdata" / "vaults" / "demo"
+SCREENS = ROOT / "crates" / "vault-agent" / "tests" / "terminal"
 COLUMNS = 92
 # The commands of the session. With their output they are at most 15 lines, so that a reader grasps them at a glance.
 SESSION = [
@@ -45,7 +46,7 @@ def main():
         sys.exit(__doc__)
     lines = [line for name in AGENT for line in [*screen_lines(name), []]][:-1]
     title = "A terminal: a question and its answer with sources, a change after approval, and its undo"
-    (DOCS / "agent.svg").write_text(terminal_svg(lines, title))
+    (PICTURES / "agent.svg").write_text(terminal_svg(lines, title))
     if len(sys.argv) == 2:
         draw_session_and_graph(Path(sys.argv[1]).resolve())
 
@@ -88,8 +89,8 @@ def draw_session_and_graph(binaries):
     if len(lines) > MAX_LINES:
         sys.exit(f"the session has {len(lines)} lines, more than {MAX_LINES}")
     title = "A terminal: a note is renamed, the links to it follow, and the rename is undone"
-    (DOCS / "session.svg").write_text(terminal_svg(lines, title))
-    (DOCS / "graph.svg").write_text(graph_svg(json.loads(graph.stdout)))
+    (PICTURES / "session.svg").write_text(terminal_svg(lines, title))
+    (PICTURES / "graph.svg").write_text(graph_svg(json.loads(graph.stdout)))
 
 
 def run(command, folder, environment):

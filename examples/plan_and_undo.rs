@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use vault_tools::approval::{Answer, PreparedChange, run_plan};
-use vault_tools::plan::{Event, Parameters, preview, validate};
+use vault_tools::plan::{Event, Parameters, dry_run, validate};
 use vault_tools::{Cancel, Force, Headless, Policy, Toolbox, Vault, VaultOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     parameters.set("bullets", bullets.join("\n"));
 
     // The tools themselves run here, on an overlay of the vault. Nothing is changed.
-    let shown = preview(&mut toolbox, &checked, &parameters, Cancel::default())?;
+    let shown = dry_run(&mut toolbox, &checked, &parameters, Cancel::default())?;
     // Ask a person here. Exactly the shown changes are made, or none if a file has changed since then.
     let mut ask = |change: &PreparedChange| {
         print!("{}", change.preview());

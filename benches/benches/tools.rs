@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use vault_index::HashedEmbedder;
 use vault_tools::approval::{AutoApprover, HeadlessApprover, run_plan};
-use vault_tools::plan::{Parameters, RunStatus, preview, validate};
+use vault_tools::plan::{Parameters, RunStatus, dry_run, validate};
 use vault_tools::{Cancel, Force, Headless, Policy, Toolbox, VaultOptions};
 
 /// The number of notes in the vault.
@@ -142,7 +142,7 @@ fn create(toolbox: &mut Toolbox, count: usize) -> [Duration; 2] {
     let checked = validate(&plan(), toolbox).expect("a plan");
     let mut parameters = Parameters::of(&toolbox.editor().expect("an editor"), &toolbox.now());
     parameters.set("bullets", (0..count).map(|n| format!("- A thing to be done, number {n}\n")).collect::<String>());
-    let shown = preview(toolbox, &checked, &parameters, Cancel::default()).expect("a preview");
+    let shown = dry_run(toolbox, &checked, &parameters, Cancel::default()).expect("a preview");
     let actions = shown.actions().len();
     let done = run_plan(toolbox, shown, &mut AutoApprover, Cancel::default(), &mut |_| {}).expect("a run");
     let made = started.elapsed();

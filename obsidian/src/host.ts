@@ -11,7 +11,7 @@ const NOTICED_MS = 3_000;
 
 /** The app's commands, which its types do not declare. */
 interface AppWithCommands {
-  commands?: { commands?: Record<string, AppCommand>; executeCommandById?(id: string): boolean };
+  commands?: { commands?: Record<string, { id: string; name?: string }>; executeCommandById?(id: string): boolean };
 }
 
 /** A selection, with its note. */
@@ -64,6 +64,8 @@ export class AppHost {
     const path = view?.file?.path ?? this.app.workspace.getActiveFile()?.path ?? null;
     if (view === null || path === null) return { activeFile: path, selection: null, cursor: null, openFiles };
     await this.saveTyped(view, path);
+    // The selection and the cursor would be those of another note.
+    if (view.file?.path !== path) throw new Error("the editor shows another note now");
     const selection = this.selectionIn(view);
     if (selection !== null && selection.text.length > longestSelection) throw new Error(`the selection has more than ${longestSelection} characters`);
     const shown = selection === null ? null : { text: selection.text, from: selection.from, to: selection.to };
@@ -135,7 +137,7 @@ export class AppHost {
 
   private commands(): AppCommand[] {
     const { commands } = this.app as App & AppWithCommands;
-    const all = Object.values(commands?.commands ?? {}).map(({ id, name }) => ({ id, name }));
+    const all = Object.values(commands?.commands ?? {}).map(({ id, name }) => ({ id, name: name ?? id }));
     return all.filter(({ id }) => !this.isOwn(id));
   }
 
@@ -155,14 +157,19 @@ export class AppHost {
 
   /**
    * Makes an edit in the editor of a note, in one transaction, so that one step of the app's undo reverts it, and saves
-   * it. An editor with other text than the program read is left alone.
+   * it. An editor with other text than the program read is saved: the program then finds the change in the file, and
+   * leaves it alone.
    */
   private async edit({ path, before, after }: HostEditRequest, signal: AbortSignal): Promise<{ edited: boolean }> {
     const last = editing(this.app);
     const view = last?.file?.path === path ? last : this.views().find((view) => view.file?.path === path && view.getMode() === "source");
     // A request that was withdrawn is too late: the program has written the file.
-    if (view === undefined || signal.aborted || view.editor.getValue() !== before) return { edited: false };
+    if (view === undefined || signal.aborted) return { edited: false };
     const { editor } = view;
+    if (editor.getValue() !== before) {
+      await this.saveTyped(view, path);
+      return { edited: false };
+    }
     replace(editor, before, after);
     if (await this.isSaved(view, path, after)) return { edited: true };
     // The program writes the file. An editor that had the edit as well, not saved, could make it a second time.

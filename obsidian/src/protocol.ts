@@ -550,6 +550,54 @@ export interface TestModelResult {
   tookMs: number;
 }
 
+/** A search of the list. */
+export interface PluginsRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** What a person wants to do, in words; without it no plugin is returned. */
+  instruction?: string | null;
+  /** The most plugins to return: 3 unless it says otherwise, and at most 20. */
+  limit?: number | null;
+}
+
+/** The plugins that fit an instruction. */
+export interface PluginsResult {
+  /** The list; absent before it is downloaded. */
+  list?: PluginList | null;
+  /** The best first. Plugins that hardly fit are left out. */
+  plugins: Array<CommunityPlugin>;
+}
+
+/** The list that a person has downloaded. */
+export interface PluginList {
+  /** The address that it was downloaded from. */
+  address: string;
+  /** When, as in RFC 3339. */
+  downloaded: string;
+  /** How many plugins are on it. */
+  count: number;
+}
+
+/** A plugin of the list, in its author's words. */
+export interface CommunityPlugin {
+  /** Its id, by which the app knows it. */
+  id: string;
+  /** Its name. */
+  name: string;
+  /** Its author. */
+  author?: string;
+  /** Its purpose. */
+  description?: string;
+}
+
+/** A download of the list. */
+export interface DownloadPluginsRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The address of the list, which a person has seen. */
+  address: string;
+}
+
 /** Asks for the state of the editor. */
 export interface HostStateRequest {
   /** The most UTF-16 units of a selection that the program takes. */
@@ -652,7 +700,7 @@ export interface HostRan {
 export interface HostEditRequest {
   /** The path of the file in the vault. */
   path: string;
-  /** Its text. If the editor has another text, nothing is done. */
+  /** Its text. An editor with another text is saved, and nothing else is done. */
   before: string;
   /** Its new text. */
   after: string;
@@ -834,5 +882,13 @@ export interface VaultMethods {
   "_vault/test_model": {
     params: VaultRequest;
     result: TestModelResult;
+  };
+  "_vault/plugins": {
+    params: PluginsRequest;
+    result: PluginsResult;
+  };
+  "_vault/download_plugins": {
+    params: DownloadPluginsRequest;
+    result: PluginList;
   };
 }

@@ -1,6 +1,7 @@
 // The settings tab: where the program is, which model conversations are with, what may be changed, and the state of the index.
 
 import { PluginSettingTab, Setting, type App, type Plugin } from "obsidian";
+import { showListSettings } from "./community-plugins";
 import { ModelSettings } from "./model-settings";
 import type { IndexStateResult } from "./protocol";
 import { showState } from "./views/agent-view";
@@ -85,11 +86,13 @@ export class SettingsTab extends PluginSettingTab {
           }),
       );
     const model = new ModelSettings(containerEl.createDiv(), owner.services);
+    const pluginsEl = containerEl.createDiv();
     new Setting(containerEl).setName("State").setHeading();
     const stateEl = containerEl.createDiv({ cls: "vault-agent-settings-state" });
     const follow = () => {
       stateEl.empty();
       model.show();
+      void showListSettings(pluginsEl, agent);
       if (agent.state.kind === "ready") void this.showIndex(stateEl, agent.state.program);
       else showState(stateEl, agent.state, owner.services);
     };

@@ -192,7 +192,8 @@ impl Agent {
         let mut run = Run::new(RunId::random(), self.options.clone(), message);
         let deny: Arc<DecideFn> = Arc::new(|_| Box::pin(ready(Decision::Deny { reason: Some(NO_APPROVER.into()) })));
         let approver = self.approver.as_ref().unwrap_or(&deny);
-        let pause = self.drive_with(&mut run, &mut (), &CancellationToken::new(), Some(&**approver)).await;
+        let (span, cancel) = (spans::invoke_agent(&run), CancellationToken::new());
+        let pause = self.drive_asking(&mut run, &mut (), &cancel, Some(&**approver)).instrument(span).await;
         match pause.expect("nothing is saved, and nothing else drives the run") {
             Pause::Done(outcome) => outcome.answered(),
             Pause::Waiting(_) => unreachable!("an approver decides every question"),
@@ -208,21 +209,11 @@ impl Agent {
     /// # Errors
     /// Only a failure of the observer to save the run. Failures of the model or a tool are part of the run.
     pub async fn drive(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<Pause> {
-        self.drive_with(run, observer, cancel, self.approver.as_deref()).await
-    }
-
-    async fn drive_with(
-        &self,
-        run: &mut Run,
-        observer: &mut dyn Observer,
-        cancel: &CancellationToken,
-        approver: Option<&DecideFn>,
-    ) -> Result<Pause> {
         let span = spans::invoke_agent(run);
-        self.drive_on(run, observer, cancel, approver).instrument(span).await
+        self.drive_asking(run, observer, cancel, self.approver.as_deref()).instrument(span).await
     }
 
-    async fn drive_on(
+    async fn drive_asking(
         &self,
         run: &mut Run,
         observer: &mut dyn Observer,

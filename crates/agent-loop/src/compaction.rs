@@ -1,5 +1,5 @@
 //! Compaction of a conversation that no longer fits: the trait, and a default that drops old results, then summarizes.
-//! `run/compaction.rs` decides when.
+//! `run/when_to_compact.rs` decides when.
 
 use std::sync::Arc;
 

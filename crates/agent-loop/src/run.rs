@@ -19,7 +19,7 @@
 mod outcome;
 mod answer;
 mod calls;
-mod compaction;
+mod when_to_compact;
 mod transitions;
 mod saved;
 
@@ -43,7 +43,7 @@ pub use outcome::{RunError, RunOutcome, StopReason};
 pub(crate) use saved::SavedRun;
 
 use calls::Calls;
-use compaction::CompactionState;
+use when_to_compact::CompactionState;
 
 /// The options of a run. They are saved with it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -304,7 +304,7 @@ impl Run {
     /// Returns the open questions, even while other calls are running.
     pub fn questions(&mut self, context: RunContext<'_>) -> Vec<Question> {
         let Phase::Calls { calls } = &mut self.state.phase else { return Vec::new() };
-        calls.settle(context, &self.state.grants);
+        calls.check(context, &self.state.grants);
         calls.questions(&self.id, &self.state.grants)
     }
 

@@ -6,13 +6,22 @@ use vault_search::{counted, sanitize_line, shortened};
 
 /// The maximum characters of an argument, and of an error.
 const LONGEST_ARGUMENT: usize = 60;
-const LONGEST_ERROR: usize = 100;
+const LONGEST_ERROR: usize = 200;
 
 /// The maximum characters of the arguments that are sent to another program.
 const LONGEST_SENT: usize = 400;
 
 /// The prefix of a tool's notices among the items of its result.
 pub(crate) const NOTICE: &str = "note: ";
+
+/// The text of a denied call before its reason, as the loop writes it.
+const DENIED_FOR: &str = "Tool call denied: ";
+
+/// How the reason of a call that a person declined begins. The wording is specified.
+pub(crate) const DECLINED: &str = "User cancelled tool execution";
+
+/// How the reasons begin that a person's own answer gives the model.
+const BY_PERSON: [&str; 2] = [DECLINED, "the person "];
 
 /// The most informative arguments, in order of preference.
 const TELLING: [&str; 8] = ["query", "path", "fromPath", "tags", "filePaths", "text", "prefix", "id"];
@@ -27,7 +36,7 @@ pub(crate) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String 
             count => format!(": {}", counted(count, "result")),
         },
         Status::Error => format!(": {}", shortened(without_code(&result.text()), LONGEST_ERROR)),
-        Status::Denied => ": denied".to_owned(),
+        Status::Denied => format!(": denied{}", why_denied(&result.text())),
         Status::Cancelled => ": cancelled".to_owned(),
     };
     format!("{}{argument}{ended}", sanitize_line(&result.name))
@@ -55,6 +64,16 @@ pub(crate) fn shared_items(items: &[String]) -> Vec<usize> {
 pub(crate) fn spent_text(spent: &RunUsage) -> String {
     let cost = spent.cost.map(|millionths| format!(", ${:.4}", millionths as f64 / 1e6)).unwrap_or_default();
     format!("{}{cost}", counted(spent.tokens as usize, "token"))
+}
+
+/// Returns the reason of a denied call after a colon, unless a person gave it: they know it.
+fn why_denied(text: &str) -> String {
+    match text.split_once(DENIED_FOR).map(|(_, reason)| reason) {
+        Some(reason) if !BY_PERSON.iter().any(|known| reason.starts_with(known)) => {
+            format!(": {}", shortened(reason, LONGEST_ERROR))
+        }
+        _ => String::new(),
+    }
 }
 
 /// Removes the error code at the beginning of an error, which is only for programs.

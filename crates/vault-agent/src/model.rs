@@ -100,8 +100,8 @@ pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
 pub(crate) fn required(settings: &Settings) -> Result<ChosenModel> {
     open(settings)?.ok_or_else(|| {
         Error::new(ErrorKind::Config, "no model is configured").with_remedy(
-            "vault-agent config set provider NAME and vault-agent config set model NAME configure one; vault-agent models \
-             lists them",
+            "vault-agent config set provider NAME and vault-agent config set model NAME configure one; vault-agent login \
+             PROVIDER stores the key of a hosted one; vault-agent models lists them",
         )
     })
 }

@@ -128,7 +128,11 @@ async fn fetch(http: &Http, provider: &Provider, url: &str) -> Result<Value> {
     serde_json::from_slice(&bytes).map_err(|_| no_list(&provider.base_url))
 }
 
-async fn body(mut reply: HttpReply) -> agent_loop::error::Result<Vec<u8>> {
+/// Reads the body of a list.
+///
+/// # Errors
+/// A body that breaks off or is too long.
+pub(crate) async fn body(mut reply: HttpReply) -> agent_loop::error::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(part) = reply.body.next().await {
         bytes.extend_from_slice(&part?);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use vault_search::CliResult;
-use vault_search::VaultArgs;
 use vault_search::tools::{open_with_settings, policy_of};
+use vault_search::{VaultArgs, sanitize_line};
 use vault_tools::{Headless, Host, IndexOptions, Policy, Result, Settings, Toolbox, Vault, Vaults};
 
 /// How many calls run at once, each on its own toolboxes; others wait. The number is small because calls compute more
@@ -154,5 +154,23 @@ impl Workspace {
             idle.toolboxes.push(vaults);
         }
         done
+    }
+
+    /// Returns a notice if no vault has a note: probably another folder was meant.
+    pub fn without_notes(&self) -> Option<String> {
+        let is_indexed = |open: &OpenVault| {
+            open.vault.index().is_ok_and(|index| index.status().is_ok_and(|status| status.notes > 0))
+        };
+        let has_notes = |vaults: &mut Vaults| {
+            (0..self.vaults.len()).any(|vault| vaults.toolbox(vault).notes().is_ok_and(|notes| !notes.is_empty()))
+        };
+        // An index with notes saves the walk of the folder.
+        if self.vaults.iter().any(is_indexed) || self.with(has_notes) {
+            return None;
+        }
+        let folders: Vec<String> = self.vaults.iter().map(|open| open.vault.path().display().to_string()).collect();
+        let hold = if folders.len() == 1 { "holds" } else { "hold" };
+        let named = sanitize_line(&folders.join(", "));
+        Some(format!("{named} {hold} no notes (--vault DIR names the folder of your notes)"))
     }
 }

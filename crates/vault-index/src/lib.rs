@@ -48,7 +48,8 @@
 //!
 //! # Parts
 //! The modules [`note`] (parse a note), [`links`] (resolve links as Obsidian does) and [`chunk`] (cut a note into
-//! passages) are useful alone and open no database.
+//! passages) are useful alone and open no database. The page [`in_your_program`] shows how to use an index in a program
+//! that asks once, in one that runs for long, and in an agent framework.
 
 #![deny(missing_docs)]
 
@@ -101,6 +102,9 @@ pub use search::{
 };
 #[doc(hidden)]
 pub use vectors::{Kernel, TopK, rescore};
+
+#[doc = include_str!("../docs/in-your-program.md")]
+pub mod in_your_program {}
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

@@ -45,7 +45,7 @@ pub use hyperlink::{Hyperlink, Target};
 pub use logger::install_logger;
 pub use manual::{CompletionsArgs, completions, pages};
 pub use output::{CapturedOutput, Format, JsonArgs, ListArgs, Out, counted, counted_as};
-pub use program::{arguments, command_line, program};
+pub use program::{arguments, command_line, command_named, program};
 pub use sanitize::{
     char_columns, columns, cut_to, escape_json, most_columns, padded, sanitize, sanitize_line, shortened, wrapped,
 };

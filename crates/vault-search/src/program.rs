@@ -1,8 +1,10 @@
 //! The name by which this program was started, because one executable file serves several commands.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::iter::once;
 use std::path::Path;
+use std::process::Command;
 
 /// A first argument after which comes the name of the command, which then replaces the name of the file. A launcher on
 /// Windows uses it, because a zip archive cannot hold links: `vault-agent.exe --started-as vault-search WORDS`.
@@ -29,6 +31,16 @@ pub fn command_line() -> Vec<String> {
         true => words.collect(),
         false => words.chain([STARTED_AS.to_owned(), name]).collect(),
     }
+}
+
+/// Returns a command that runs this file under the name of another of its commands.
+///
+/// # Errors
+/// The system does not tell the path of this file.
+pub fn command_named(name: &str) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args([STARTED_AS, name]);
+    Ok(command)
 }
 
 fn named(mut words: Vec<OsString>) -> Vec<OsString> {

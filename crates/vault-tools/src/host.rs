@@ -110,8 +110,9 @@ pub trait Host: Send {
 /// The editors in which a host has files open. An edit that is made in one of them is a step of the editor's own undo,
 /// and keeps its cursor and folds.
 pub trait OpenEditors {
-    /// Replaces the text of a file in its editor, and saves it. Does nothing if no editor has the file open with exactly
-    /// the text `before`. The caller compares the file with `after`, and writes it itself if the editor did not.
+    /// Replaces the text of a file in its editor, and saves it. Makes no edit if no editor has the file open with exactly
+    /// the text `before`; an editor with another text may save that. The caller compares the file with `after`, and
+    /// writes it itself if the editor did not.
     fn replace(&mut self, path: &SafePath, before: &str, after: &str);
 }
 

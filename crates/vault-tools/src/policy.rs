@@ -199,7 +199,7 @@ impl Settings {
         }
         self.permissions.iter().try_for_each(LastingPermission::check)?;
         let tools = |globs: &[String]| globs.iter().map(|glob| matcher(&key(glob), glob)).collect::<Result<Vec<_>>>();
-        let commands = |globs: &[String]| globs.iter().map(|glob| matcher(glob, glob)).collect::<Result<Vec<_>>>();
+        let commands = |globs: &[String]| globs.iter().map(|glob| command_matcher(glob)).collect::<Result<Vec<_>>>();
         Ok(Policy {
             allowed_tools: tools(&self.allowed_tools)?,
             denied_tools: tools(&self.denied_tools)?,
@@ -405,8 +405,16 @@ pub fn is_tool_of(glob: &str, tool: &str) -> bool {
 }
 
 fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
-    let glob = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
-    glob.map(|glob| glob.compile_matcher()).map_err(|error| {
+    compiled(GlobBuilder::new(pattern).literal_separator(true), written)
+}
+
+/// Compiles a pattern for ids of commands. They are no paths: `templater:*` covers `templater:Daily/Note.md`, too.
+fn command_matcher(pattern: &str) -> Result<GlobMatcher> {
+    compiled(&mut GlobBuilder::new(pattern), pattern)
+}
+
+fn compiled(glob: &mut GlobBuilder<'_>, written: &str) -> Result<GlobMatcher> {
+    glob.case_insensitive(true).build().map(|glob| glob.compile_matcher()).map_err(|error| {
         Error::new(ErrorKind::Config, format!("`{written}` is not a pattern: {}", error.kind()))
             .with_remedy("write a name, a folder, or a glob such as Private/**")
     })

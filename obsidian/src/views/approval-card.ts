@@ -1,5 +1,6 @@
 // A question of the program about a call: what it would do, what leaves the machine, and what the person decides.
 
+import { showFittingPlugins } from "../community-plugins";
 import { APPROVED, type Conversation, type Decision, type Question } from "../conversation/conversation";
 import { saveEditors } from "../notes";
 import type { Approval, ApprovalPart, ApprovalPlan } from "../protocol";
@@ -133,12 +134,21 @@ export class ApprovalCard {
     line("Undo", approval.undo);
     if (approval.leaves) line("Leaves this computer", approval.leaves);
     this.drawArguments();
-    if (approval.plan) this.drawPlan(approval.plan);
+    if (approval.plan) {
+      this.drawPlan(approval.plan);
+      void showFittingPlugins(parent.createDiv(), this.services.agent, this.instruction);
+    }
     const body = parent.createDiv({ cls: "vault-agent-card-body" });
     if (approval.items.length > 0) this.drawItems(body, approval.items);
     else if (approval.parts.length > 1 && this.offers("pick")) this.drawParts(body, approval);
     else if (approval.files.length + approval.folders.length + approval.notices.length > 0) showFileChanges(body, approval);
     this.drawButtons(parent);
+  }
+
+  /** What the person asked for, without the name of a command. */
+  private get instruction(): string {
+    const said = this.conversation.entries.findLast((entry) => entry.kind === "person");
+    return said === undefined ? "" : said.text.replace(/^\/\S+\s*/, "");
   }
 
   private offers(option: string): boolean {

@@ -124,6 +124,22 @@ export async function conversation(browser, { folder: vault, home, program, step
     await app.closeSettings();
   });
 
+  step("plugins: the list is downloaded when the person asks for it", async () => {
+    await app.openSettings();
+    const settings = page.locator(".vertical-tab-content");
+    await settings.getByText("It is not downloaded.").waitFor();
+    const address = page.getByLabel("Address of the list");
+    assert.match(await address.inputValue(), /^https:/);
+    await address.fill("http://example.com/plugins.json");
+    await page.getByRole("button", { name: "Download", exact: true }).click();
+    await settings.getByText("the address must begin with https://").waitFor();
+    await address.fill(model.address.replace("/v1", "/plugins.json"));
+    await page.getByRole("button", { name: "Download", exact: true }).click();
+    await settings.getByText("2 plugins, downloaded on").waitFor();
+    await app.check("settings-plugins");
+    await app.closeSettings();
+  });
+
   step("conversation: an answer streams as Markdown, its sources open the note at the line", async () => {
     await message.focus();
     await view.getByText(/runs on this computer/).waitFor();
@@ -436,6 +452,9 @@ export async function conversation(browser, { folder: vault, home, program, step
     await say("/plan a note for each bed");
     await card.getByText("A note for each bed", { exact: true }).waitFor();
     assert.match(await card.textContent(), /Assumes: There are three beds\.3 steps, 3 notes/);
+    const plugin = card.getByRole("link", { name: "Bed Planner" });
+    assert.equal(await plugin.getAttribute("href"), "obsidian://show-plugin?id=bed-planner");
+    assert.equal(await card.getByText("Kanban").count(), 0, "a plugin for something else");
     await app.check("plan-card", { pictures: true });
     await card.getByRole("checkbox", { name: /Create Bed two/ }).uncheck();
     await card.getByRole("button", { name: "Show what is left" }).click();

@@ -6,6 +6,13 @@ import { createServer } from "node:http";
 /** How long a model pauses between two pieces that are slow. */
 const PAUSE_MS = 60;
 
+/** A list of community plugins, as the app's own. */
+const PLUGINS = [
+  { id: "bed-planner", name: "Bed Planner", author: "A gardener", description: "Plan the beds of your garden, with a note for each bed.", repo: "a/b" },
+  { id: "kanban", name: "Kanban", author: "Somebody", description: "Boards of cards for tasks.", repo: "c/d" },
+  { id: "../escape", name: "Escape", author: "", description: "A note for each bed.", repo: "e/f" },
+];
+
 export class Model {
   /** Gives the reply to a request: a text, `{ slowly: text }`, which can wait `until` a promise is kept, `{ thoughts, text }`, or calls `[{ tool, args }]`. */
   reply = () => "Nothing was planned.";
@@ -16,6 +23,7 @@ export class Model {
       let body = "";
       request.on("data", (data) => (body += data));
       request.on("end", () => {
+        if (request.url.endsWith("/plugins.json")) return response.end(JSON.stringify(PLUGINS));
         if (request.url.endsWith("/models")) return response.end(JSON.stringify({ data: [{ id: "other" }, { id: "scripted" }] }));
         const asked = JSON.parse(body);
         this.requests.push(asked);

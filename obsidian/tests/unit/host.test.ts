@@ -48,6 +48,16 @@ describe("the state of the editor", () => {
     expect(files["Beds.md"]).toBe(`${TEXT}typed\n`);
   });
 
+  it("is not that of another note, which is opened while the first is saved", async () => {
+    view.text = "typed";
+    select("secret", { line: 0, ch: 0 }, { line: 0, ch: 6 });
+    view.onSave = () => {
+      view.file = app.vault.getFileByPath("Other.md");
+      return Promise.resolve();
+    };
+    await expect(state()).rejects.toThrow("shows another note now");
+  });
+
   it("does not save a note with other line ends that is saved", async () => {
     files["Beds.md"] = TEXT.replaceAll("\n", "\r\n");
     await state();
@@ -109,6 +119,16 @@ describe("an edit in an editor", () => {
     expect([view.text, app.workspace.saved]).toEqual([TEXT, []]);
   });
 
+  it("saves what is typed meanwhile, so that the program finds it in the file and does not write over it", async () => {
+    view.text = `${TEXT}typed\n`;
+    expect(await edit(TEXT, "new")).toEqual({ edited: false });
+    expect([view.text, files["Beds.md"]]).toEqual([`${TEXT}typed\n`, `${TEXT}typed\n`]);
+    // Other line ends are no other text.
+    files["Beds.md"] = view.text.replaceAll("\n", "\r\n");
+    expect(await edit(files["Beds.md"], "new")).toEqual({ edited: false });
+    expect(app.workspace.saved).toEqual(["Beds.md"]);
+  });
+
   it("that cannot be saved is taken back, because the program writes the file", async () => {
     view.onSave = () => Promise.reject(new Error("disk full"));
     expect(await edit(TEXT, "new")).toEqual({ edited: false });
@@ -142,6 +162,9 @@ describe("commands", () => {
     app.commands.set("app:sort", { id: "app:sort", name: "Sort", callback: () => ran.push("sort") });
     app.commands.set("vault-agent:restart", { id: "vault-agent:restart", name: "Restart", callback: () => ran.push("restart") });
     expect(await ask("_vault/host/commands", { mostCommands: 10 })).toEqual({ commands: [{ id: "app:sort", name: "Sort" }] });
+    // One that a plugin has registered without a name does not hide the others.
+    app.commands.set("app:bare", { id: "app:bare" } as unknown as Parameters<typeof app.commands.set>[1]);
+    expect(await ask("_vault/host/commands", { mostCommands: 10 })).toMatchObject({ commands: [{ id: "app:sort" }, { id: "app:bare", name: "app:bare" }] });
     const run = (id: string) => ask("_vault/host/run_command", { id });
     expect([await run("app:sort"), await run("vault-agent:restart"), await run("app:none")]).toEqual([{ ran: true }, { ran: false }, { ran: false }]);
     expect(ran).toEqual(["sort"]);

@@ -111,7 +111,7 @@ impl PendingCall {
     }
 
     /// Validates an open call and checks its approval. Returns `Some` if it may run now.
-    fn settle(&mut self, context: RunContext<'_>, grants: &BTreeSet<String>) -> Option<ReadyCall> {
+    fn check(&mut self, context: RunContext<'_>, grants: &BTreeSet<String>) -> Option<ReadyCall> {
         let CallState::Open { request, allowed } = &mut self.state else { return None };
         let spec = match context.tools.check(&self.call) {
             Ok(spec) => spec,
@@ -175,9 +175,9 @@ impl Calls {
     }
 
     /// Validates all open calls and checks their approval.
-    pub(super) fn settle(&mut self, context: RunContext<'_>, grants: &BTreeSet<String>) {
+    pub(super) fn check(&mut self, context: RunContext<'_>, grants: &BTreeSet<String>) {
         for pending in &mut self.0 {
-            pending.settle(context, grants);
+            pending.check(context, grants);
         }
     }
 
@@ -185,7 +185,7 @@ impl Calls {
     /// before them that is about to run. A call that waits for a person holds up only the writes after it.
     pub(super) fn take_ready(&mut self, context: RunContext<'_>, grants: &BTreeSet<String>) -> Vec<ReadyCall> {
         // All are settled before the first runs, so that a person gets all questions at once.
-        let settled: Vec<_> = self.0.iter_mut().map(|pending| pending.settle(context, grants)).collect();
+        let settled: Vec<_> = self.0.iter_mut().map(|pending| pending.check(context, grants)).collect();
         let mut ready = Vec::new();
         if self.any_writing() {
             return ready;
@@ -242,7 +242,7 @@ impl Calls {
         }
         let pending = self.0.iter_mut().find(|pending| pending.call.id == decision.call);
         let pending = pending.ok_or(RejectionReason::UnknownCall)?;
-        pending.settle(context, grants);
+        pending.check(context, grants);
         let output = match &pending.state {
             CallState::Open { allowed: CallApproval::NotYet, .. } => None,
             CallState::Review { output, .. } => Some(output.clone()),

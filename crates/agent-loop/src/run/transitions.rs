@@ -7,7 +7,7 @@ use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
 
 use super::answer::correction;
 use super::calls::Calls;
-use super::compaction::CompactionState;
+use super::when_to_compact::CompactionState;
 use super::{Phase, Run, StopReason};
 
 impl Run {

@@ -64,7 +64,7 @@ impl Fences {
     }
 
     /// Treats the rest of this line as text, whatever its beginning is.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn treat_as_text(&mut self) {
         self.line = Line::Text;
     }
 

@@ -413,7 +413,7 @@ impl Parser {
                 self.state = State::Opening;
             } else {
                 self.state = State::Text;
-                self.fences.settle();
+                self.fences.treat_as_text();
             }
             self.emit(Piece::Fault { fault, raw });
         }
@@ -433,7 +433,7 @@ impl Parser {
                 self.state = State::MaybeClose;
             }
             _ => {
-                self.fences.settle();
+                self.fences.treat_as_text();
                 self.take_held();
                 return text;
             }
@@ -449,7 +449,7 @@ impl Parser {
         if is_closing && byte == b'>' {
             self.held.clear();
             self.state = State::Text;
-            self.fences.settle();
+            self.fences.treat_as_text();
             return &text[1..];
         }
         let may_go_on = if is_closing {
@@ -465,7 +465,7 @@ impl Parser {
             }
             return &text[1..];
         }
-        self.fences.settle();
+        self.fences.treat_as_text();
         self.take_held();
         text
     }

@@ -17,16 +17,16 @@ use super::rpc::{Client, read};
 use super::session::{Session, SessionParts, of_tools};
 use super::updates::Updates;
 use super::wire::{
-    AgentCapabilities, AuthMethod, AuthMethodAgent, AuthenticateRequest, AuthenticateResponse, AvailableCommandsUpdate,
-    CLIENT_METHODS, CancelNotification, CancelRequestNotification, ClientCapabilities, CloseSessionRequest,
-    CloseSessionResponse, ConfigOptionUpdate, CurrentModeUpdate, DeleteSessionRequest, DeleteSessionResponse, Error,
-    ErrorCode, Implementation, InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse,
-    LoadSessionRequest, LoadSessionResponse, METHODS, McpServer, Meta, NewSessionRequest, NewSessionResponse,
-    NoticeSeverity, PROTOCOL_METHODS, PromptCapabilities, PromptRequest, PromptResponse, ProtocolVersion, RequestId,
-    ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities,
-    SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities, SessionNotification,
-    SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
-    SetSessionModeRequest, SetSessionModeResponse, error, has_approvals, has_forms,
+    AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal, AuthenticateRequest, AuthenticateResponse,
+    AvailableCommandsUpdate, CLIENT_METHODS, CancelNotification, CancelRequestNotification, ClientCapabilities,
+    CloseSessionRequest, CloseSessionResponse, ConfigOptionUpdate, CurrentModeUpdate, DeleteSessionRequest,
+    DeleteSessionResponse, Error, ErrorCode, Implementation, InitializeRequest, InitializeResponse,
+    ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse, METHODS, McpServer, Meta,
+    NewSessionRequest, NewSessionResponse, NoticeSeverity, PROTOCOL_METHODS, PromptCapabilities, PromptRequest,
+    PromptResponse, ProtocolVersion, RequestId, ResumeSessionRequest, ResumeSessionResponse, SessionCapabilities,
+    SessionCloseCapabilities, SessionDeleteCapabilities, SessionId, SessionInfo, SessionListCapabilities,
+    SessionNotification, SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest,
+    SetSessionConfigOptionResponse, SetSessionModeRequest, SetSessionModeResponse, error, has_approvals, has_forms,
 };
 use super::{commands, folder, live_host, vault_methods};
 use crate::conversation::{Conversation, Offer, SessionInfo as SavedSession, Sessions};
@@ -38,8 +38,11 @@ use crate::workspace::{AppHost, Workspace};
 /// How many sessions are on a page of the list.
 const PAGE: usize = 50;
 
-/// The id of the only authentication method.
+/// The id of the authentication method that looks at the settings again.
 const SETTINGS: &str = "settings";
+
+/// The id of the authentication method that the client starts in a terminal.
+const TERMINAL: &str = "terminal";
 
 /// The state of the agent of one client.
 pub(super) struct AcpAgent {
@@ -177,6 +180,7 @@ impl AcpAgent {
 
     fn initialize(&self, params: Value) -> RpcResult {
         let request: InitializeRequest = read(params)?;
+        let has_terminal = request.client_capabilities.auth.terminal;
         *lock(&self.capabilities) = Some(Arc::new(request.client_capabilities));
         let sessions = SessionCapabilities::new()
             .list(SessionListCapabilities::new())
@@ -191,14 +195,21 @@ impl AcpAgent {
             .meta(Meta::from_iter([(vault_methods::ANNOUNCED_AS.to_owned(), vault_methods::announcement())]));
         let what = "In a terminal: `vault-agent config set provider NAME`, `vault-agent config set model NAME`, and \
                     `vault-agent login NAME` for a key. Then try again.";
-        let method = AuthMethodAgent::new(SETTINGS, "Choose a model").description(what.to_owned());
+        let settings = AuthMethodAgent::new(SETTINGS, "Choose a model").description(what.to_owned());
+        let mut methods = vec![AuthMethod::Agent(settings)];
+        if has_terminal {
+            // The client starts this program in a terminal, with these arguments after its usual ones.
+            let terminal = AuthMethodTerminal::new(TERMINAL, "Choose a model in a terminal")
+                .args(vec!["--choose-model".to_owned()]);
+            methods.push(AuthMethod::Terminal(terminal));
+        }
         let program = Implementation::new("vault-agent", env!("CARGO_PKG_VERSION")).title("Notes".to_owned());
         // This is the only supported version, whichever the client requested. A client that does not support it
         // disconnects.
         answer(
             InitializeResponse::new(ProtocolVersion::V1)
                 .agent_capabilities(capabilities)
-                .auth_methods(vec![AuthMethod::Agent(method)])
+                .auth_methods(methods)
                 .agent_info(program),
         )
     }

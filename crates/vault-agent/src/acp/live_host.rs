@@ -4,8 +4,8 @@
 //! the new text. Each request has a time limit, so a client that does not answer makes a call fail, and nothing wait.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,6 +31,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// How long a command of the app may take.
 const RUNS_WITHIN: Duration = Duration::from_secs(30);
 
+/// How long a client that did not answer is not asked to make edits, because it would delay each of them.
+const RESTS_FOR: Duration = Duration::from_secs(60);
+
 /// The longest selection that is taken, in UTF-16 units.
 const LONGEST_SELECTION: usize = 1_000_000;
 
@@ -53,7 +56,13 @@ pub(super) fn declared(capabilities: &ClientCapabilities, client: &Client) -> Op
         return None;
     }
     let (vault, client, runtime) = (PathBuf::from(vault), client.clone(), Handle::try_current().ok()?);
-    let host = LiveHost { client, runtime, answers_within: ANSWERS_WITHIN, runs_within: RUNS_WITHIN };
+    let host = LiveHost {
+        client,
+        runtime,
+        answers_within: ANSWERS_WITHIN,
+        runs_within: RUNS_WITHIN,
+        silent_since: Arc::default(),
+    };
     // A path that does not exist is no vault of any workspace.
     let vault = vault.is_absolute().then(|| vault.canonicalize().ok()).flatten()?;
     Some(AppHost { vault, host: Arc::new(move || Box::new(host.clone())) })
@@ -66,9 +75,15 @@ struct LiveHost {
     runtime: Handle,
     answers_within: Duration,
     runs_within: Duration,
+    /// When the client last did not answer, unless it has answered since.
+    silent_since: Arc<Mutex<Option<Instant>>>,
 }
 
 impl LiveHost {
+    fn silent_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.silent_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sends a request and waits for the answer. It may be called on any thread of the runtime: another one carries
     /// the request.
     ///
@@ -86,7 +101,9 @@ impl LiveHost {
             let asked = client.request::<T>(method, &params, &never);
             let _ = sender.send(tokio::time::timeout(within, asked).await);
         });
-        match block_in_place(|| answer.recv()) {
+        let answer = block_in_place(|| answer.recv());
+        *self.silent_since() = matches!(answer, Ok(Err(_))).then(Instant::now);
+        match answer {
             Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(fault))) if fault.code == ErrorCode::MethodNotFound => {
                 Err(Error::new(ErrorKind::Unsupported, "the app around the vault cannot do this"))
@@ -201,7 +218,8 @@ impl Host for LiveHost {
     }
 
     fn open_editors(&self) -> Option<Box<dyn OpenEditors>> {
-        Some(Box::new(LiveEditors { host: self.clone(), files: None }))
+        let rests = self.silent_since().is_some_and(|since| since.elapsed() < RESTS_FOR);
+        (!rests).then(|| Box::new(LiveEditors { host: self.clone(), files: None }) as Box<dyn OpenEditors>)
     }
 }
 
@@ -244,7 +262,8 @@ mod tests {
 
     fn host_of(client: Client) -> LiveHost {
         let within = Duration::from_millis(20);
-        LiveHost { client, runtime: Handle::current(), answers_within: within, runs_within: within }
+        let (runtime, silent_since) = (Handle::current(), Arc::default());
+        LiveHost { client, runtime, answers_within: within, runs_within: within, silent_since }
     }
 
     fn state(value: Value) -> Result<Editor> {
@@ -266,11 +285,15 @@ mod tests {
         );
         let error = host.run_command("app:x").unwrap_err().to_string();
         assert!(error.contains("it is not known whether app:x ran"), "{error}");
+        // Changes do not wait for it, until it has answered or some time has passed.
+        assert!(host.open_editors().is_none());
+        *host.silent_since() = Instant::now().checked_sub(RESTS_FOR);
         // The editors are asked once.
         let mut editors = host.open_editors().unwrap();
         let path = SafePath::new("a.md").unwrap();
         editors.replace(&path, "a", "b");
         editors.replace(&path, "a", "b");
+        assert!(host.open_editors().is_none());
         drop((host, editors));
         let mut methods = Vec::new();
         while let Some(line) = lines.recv().await {

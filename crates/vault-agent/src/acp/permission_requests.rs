@@ -22,7 +22,7 @@ use super::wire::{
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, SessionId, ToolCallContent,
     ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, text, vault_meta,
 };
-use crate::conversation::{Conversation, Panel, declined};
+use crate::conversation::{Conversation, OpenedQuestion, Panel, declined};
 
 /// How often a person is asked about one call. Each edit and each closed form asks again.
 pub(super) const ROUNDS: usize = 10;
@@ -109,7 +109,7 @@ pub(super) struct PermissionPrompt<'a> {
 impl Questioner<'_> {
     /// Asks about a call until there is a decision. Returns `None` if the turn is cancelled. `refused` holds the tools
     /// that the person denies for the whole session.
-    pub async fn decide(
+    pub async fn ask_person(
         &self,
         conversation: &Conversation,
         updates: &mut Updates,
@@ -127,15 +127,15 @@ impl Questioner<'_> {
         let mut is_partial = false;
         for _ in 0..ROUNDS {
             let kept = std::mem::take(&mut left_out);
-            let panel = tokio::task::block_in_place(|| match &edited {
-                None if is_first => conversation.panel(question),
-                None => conversation.panel_with(question, question.call.arguments.clone(), kept).map(Some),
-                Some(edited) => conversation.panel_with(question, edited.clone(), kept).map(Some),
+            let arguments = edited.as_ref().unwrap_or(&question.call.arguments).clone();
+            let opened = tokio::task::block_in_place(|| match is_first {
+                true => Ok(conversation.open_question(question)),
+                false => conversation.panel_with(question, arguments, kept).map(OpenedQuestion::from),
             });
             is_first = false;
-            let panel = match panel {
-                Ok(Some(panel)) => panel,
-                Ok(None) => return Some(Decision::Allow),
+            let panel = match opened {
+                Ok(OpenedQuestion::Panel(panel)) => *panel,
+                Ok(OpenedQuestion::Decided(decision)) => return Some(decision),
                 Err(error) if edited.take().is_some() => {
                     said = Some(format!("With these arguments the call cannot be made: {error}"));
                     continue;

@@ -298,7 +298,7 @@ impl Session {
                     if is_closed() {
                         continue;
                     }
-                    let decision = questioner.decide(conversation, updates, question, refused).await;
+                    let decision = questioner.ask_person(conversation, updates, question, refused).await;
                     // After a cancellation, the run ends when it continues.
                     if let Some(decision) = decision.filter(|_| !is_closed()) {
                         conversation.decide(question, decision).map_err(of_tools)?;

@@ -7,8 +7,8 @@ use std::path::Path;
 
 pub(super) use agent_client_protocol_schema::ProtocolVersion;
 pub(super) use agent_client_protocol_schema::v1::{
-    AGENT_METHOD_NAMES as METHODS, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthenticateRequest,
-    AuthenticateResponse, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate,
+    AGENT_METHOD_NAMES as METHODS, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthMethodTerminal,
+    AuthenticateRequest, AuthenticateResponse, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate,
     CLIENT_METHOD_NAMES as CLIENT_METHODS, CancelNotification, CancelRequestNotification, ClientCapabilities,
     CloseSessionRequest, CloseSessionResponse, CompactionStatus, CompactionUpdate, ConfigOptionUpdate, Content,
     ContentBlock, ContentChunk, Cost, CreateElicitationRequest, CreateElicitationResponse, CurrentModeUpdate,

@@ -7,9 +7,10 @@ use tokio::io::{BufReader, stdin, stdout};
 use vault_search::VaultArgs;
 use vault_search::{CliResult, Out, Outcome};
 
+use super::first_run::choose_default;
 use super::server_setup::stop_signal;
 use crate::acp::{schema, serve};
-use crate::settings::SettingArgs;
+use crate::settings::{SettingArgs, Settings};
 
 /// How long a change that is being written may take to finish after the client has left.
 const LAST_CHANGE: Duration = Duration::from_secs(10);
@@ -21,11 +22,20 @@ pub(super) struct AcpArgs {
     /// Print the JSON schema of the methods beyond those of the protocol, and exit
     #[arg(long)]
     pub schema: bool,
+    /// Choose the default model in this terminal, and exit
+    ///
+    /// Editors start this as a way to log in.
+    #[arg(long, conflicts_with = "schema")]
+    pub choose_model: bool,
 }
 
 pub(super) fn acp(vault_args: &VaultArgs, args: &AcpArgs, out: &mut Out) -> CliResult {
     if args.schema {
         out.json(&schema())?;
+        return Ok(Outcome::Done);
+    }
+    if args.choose_model {
+        choose_default(Settings::load(&args.settings)?, &mut |question| vault_search::ask(question))?;
         return Ok(Outcome::Done);
     }
     let runtime = super::runtime::runtime()?;

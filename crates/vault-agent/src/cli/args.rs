@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use vault_search::VaultArgs;
 use vault_search::tools::{LogArgs, MacroCommand, RedoArgs, UndoArgs, shared_help, toolset_values};
 use vault_search::{CompletionsArgs, JsonArgs, ListArgs};
@@ -13,6 +13,7 @@ use super::acp::AcpArgs;
 use super::ask::AskArgs;
 use super::chat::{ChatArgs, ResumeArgs};
 use super::config::ConfigCommand;
+use super::demo::DemoArgs;
 use super::login::{LoginArgs, LogoutArgs};
 use super::models::ModelsArgs;
 use super::plan::PlanArgs;
@@ -20,6 +21,7 @@ use super::proxy::ProxyArgs;
 use super::servers::{AddArgs, RemoveArgs};
 use super::sessions::SessionsArgs;
 use crate::clients::Client;
+use crate::known_providers::ProviderChoice;
 
 /// Ask a folder of Markdown notes, talk about it, and change it by plans that you approve; or serve it to assistants.
 #[derive(Debug, Parser)]
@@ -70,6 +72,27 @@ Examples:\n  vault-agent plan \"a note in Projects for each bullet of the select
 vault-agent plan \"tag all notes about the garden\" --dry-run"
     )]
     Plan(PlanArgs),
+    /// Set up notes, assistant and model by three questions, and index the notes
+    #[command(
+        after_long_help = "It says what stays on this machine and what leaves it, and writes your settings only after the last \
+answer. Each option answers a question; without a terminal, all are needed.\n\nExamples:\n  vault-agent setup\n  \
+vault-agent setup --vault ~/Notes --assistant claude-code --provider none\n  \
+vault-agent setup --vault ~/Notes --assistant none --provider ollama --model qwen3:8b"
+    )]
+    Setup(SetupArgs),
+    /// Show in a minute what the programs do, on notes that come with them
+    #[command(
+        after_long_help = "It needs no notes, no key and no network. It unpacks a small vault into a temporary folder, runs the \
+commands that it prints there, and deletes the folder. Nothing else on this machine is read or written.\n\n\
+Examples:\n  vault-agent demo\n  vault-agent demo --keep"
+    )]
+    Demo(DemoArgs),
+    /// Find what commonly goes wrong with notes, index and settings, and what to do about it
+    #[command(
+        after_long_help = "Same as vault-index doctor, and the settings of vault-agent. `vault-agent mcp doctor` checks assistants.\n\n\
+Exit codes: 0 no problem, 1 a problem.\n\nExamples:\n  vault-agent doctor\n  vault-agent doctor --vault ~/Notes --json"
+    )]
+    Doctor(ListArgs),
     /// Bring the index up to date, vectors included, and wait for it
     #[command(
         after_long_help = "Same as vault-index sync. Questions and conversations also do this, in the background; run it once for a large vault.\n\n\
@@ -315,6 +338,50 @@ impl OfferArgs {
         args.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
         args
     }
+}
+
+/// The answer that chooses nothing.
+pub(super) const NONE: &str = "none";
+
+#[derive(Debug, Args)]
+pub(super) struct SetupArgs {
+    /// The assistant or editor that gets access to the notes, or `none`
+    ///
+    /// claude-code, claude-desktop, codex, cursor, vscode, zed or opencode.
+    #[arg(long, value_name = "NAME", value_parser = client_or_none)]
+    pub assistant: Option<ClientChoice>,
+    /// The provider of the model that answers questions, or `none`
+    ///
+    /// A name such as ollama or anthropic, a URL, or local:FILE.gguf. With `none`, nothing leaves this machine.
+    #[arg(long, value_name = "PROVIDER", value_parser = provider_or_none)]
+    pub provider: Option<String>,
+    /// The model of this provider
+    #[arg(long, value_name = "MODEL", requires = "provider")]
+    pub model: Option<String>,
+    /// Do not index the notes now
+    #[arg(long)]
+    pub no_sync: bool,
+}
+
+/// An assistant; `None` for none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClientChoice(pub Option<Client>);
+
+fn client_or_none(text: &str) -> Result<ClientChoice, String> {
+    if text == NONE {
+        return Ok(ClientChoice(None));
+    }
+    Client::from_str(text, true).map(|client| ClientChoice(Some(client))).map_err(|_| {
+        let names: Vec<String> = Client::all().iter().map(|client| client.id()).collect();
+        format!("it is {} or {NONE}", names.join(", "))
+    })
+}
+
+fn provider_or_none(text: &str) -> Result<String, String> {
+    if text != NONE {
+        ProviderChoice::parse(text)?;
+    }
+    Ok(text.to_owned())
 }
 
 #[derive(Debug, Args)]

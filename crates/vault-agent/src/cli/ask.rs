@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
 use vault_search::tools::{EditorArgs, Reply, TerminalQuestion, ask_about, editor};
 use vault_search::{
-    CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, stderr_is_terminal,
+    CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, stderr_is_terminal, wrapped,
 };
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Result};
 
@@ -32,7 +32,8 @@ use super::withheld_items::withheld;
 use crate::call_line::spent_text;
 use crate::changes::read_all;
 use crate::conversation::{
-    Attachment, ComposedMessage, Conversation, Offer, SessionInfo, Sessions, Source, Turn, attach, named_note,
+    Attachment, ComposedMessage, Conversation, Offer, OpenedQuestion, SessionInfo, Sessions, Source, Turn, attach,
+    named_note,
 };
 use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::loop_error::stop_text;
@@ -199,6 +200,7 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
         let unasked = format!("{} is not used: vault-agent chat asks about it once", instructions.described());
         instructions.fault().or(instructions.is_used.is_none().then_some(unasked)).iter().for_each(|said| note(said));
     }
+    command.workspace.without_notes().iter().for_each(|said| note(said));
     let watching = IndexWatcher::start(command.workspace.vaults(), WatchNotices::Off);
     let mut record = Record::of(&question);
     let ended = match model::open(&settings)? {
@@ -396,22 +398,27 @@ impl AskCommand {
             if !head.is_empty() {
                 out.line(&format!("{head}\n"))?;
             }
+            let paint = out.paint;
+            let fitted = |line: &str| paint.width().map_or_else(|| line.to_owned(), |width| wrapped(line, width));
             // Weak matches are shown only if there are no others.
             for passage in found.iter().filter(|passage| is_all_weak || !is_weak(passage)) {
                 let text = |name: &str| sanitize_line(passage[name].as_str().unwrap_or_default());
                 let place = format!("{}:{}", text("path"), passage["line"]);
-                let heading = text("heading");
-                let heading = if heading.is_empty() { String::new() } else { format!(" › {heading}") };
-                out.line(&format!("{}  {}{heading}", out.paint.path(&place), text("title")))?;
+                let (title, heading) = (text("title"), text("heading"));
+                let within =
+                    if heading.is_empty() || heading == title { String::new() } else { format!(" › {heading}") };
+                let head = fitted(&format!("{place}  {title}{within}"));
+                out.line(&head.replacen(&place, &paint.path(&place), 1))?;
                 for line in sanitize(passage["chunk"].as_str().unwrap_or_default().trim_end()).lines() {
-                    out.line(&format!("  {line}"))?;
+                    out.line(&fitted(&format!("  {line}")))?;
                 }
                 out.line("")?;
             }
         }
         out.flush()?;
         let (outcome, what) = match (found.is_empty(), record.notes) {
-            (true, 0) => (Outcome::Nothing, "this folder holds no notes"),
+            // Said before the search.
+            (true, 0) => return Ok(Outcome::Nothing),
             (true, _) => (Outcome::Nothing, "no passage matches"),
             (false, _) if is_all_weak => (Outcome::Nothing, "nothing matches well; these are the nearest passages"),
             (false, _) => return Ok(Outcome::Done),
@@ -545,10 +552,9 @@ fn decision(conversation: &Conversation, question: &Question) -> Result<Decision
     if !can_ask() {
         return Ok(denied("no one is there to approve it"));
     }
-    let panel = match conversation.panel(question) {
-        Ok(Some(panel)) => panel,
-        Ok(None) => return Ok(Decision::Allow),
-        Err(error) => return Ok(denied(&error.to_string())),
+    let panel = match conversation.open_question(question) {
+        OpenedQuestion::Panel(panel) => panel,
+        OpenedQuestion::Decided(decision) => return Ok(decision),
     };
     if let (Some(items), QuestionSubject::Sharing { .. }) = (&panel.items, &question.about) {
         let (withheld, _) = withheld(&format!("{} {}", panel.title, panel.leaves), items, &mut vault_search::ask);

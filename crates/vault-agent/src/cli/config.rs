@@ -6,12 +6,15 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use vault_index::settings_file::read_toml;
 use vault_search::VaultArgs;
+use vault_search::search::{Finding, FindingKind};
 use vault_search::tools::check_settings;
 use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note};
 use vault_tools::{Error, ErrorKind, Settings as PolicySettings};
 
 use crate::model::{chosen_provider, provider_with_key};
-use crate::settings::{self, PREFIX, Setting, SettingArgs, Settings, TABLE, ValueArgs, ValueSource, tools_path};
+use crate::settings::{
+    self, PREFIX, Problem, Setting, SettingArgs, Settings, TABLE, ValueArgs, ValueSource, tools_path,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -225,6 +228,16 @@ fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
         })
     })?;
     Ok(if is_ok { Outcome::Done } else { Outcome::Nothing })
+}
+
+/// What is wrong with the settings, as findings of `doctor`.
+pub(super) fn findings() -> CliResult<Vec<Finding>> {
+    let (_, problems) = Settings::check(&SettingArgs::default())?;
+    let finding = |problem: Problem| {
+        let remedy = "vault-agent config set NAME VALUE writes a valid one; vault-agent config show lists the settings";
+        Finding::problem(FindingKind::Settings, problem.source.to_string(), problem.message, remedy)
+    };
+    Ok(problems.into_iter().map(finding).collect())
 }
 
 /// Describes the model that would be used, without a request to it.

@@ -32,7 +32,7 @@ struct ModelChoice {
 fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
     let of_model = |model: ModelRecord| ModelChoice {
         about: format!("{}, on this machine", model.provider),
-        provider: model.provider,
+        provider: model.provider_setting(),
         model: Some(model.model),
     };
     let mut all: Vec<ModelChoice> =
@@ -88,6 +88,47 @@ pub(super) fn choose(mut settings: Settings, read_line: &mut ReadLine<'_>) -> Cl
     Ok(settings)
 }
 
+/// What a person says to the question for a model.
+pub(super) enum ModelAnswer {
+    /// A provider, and its model; a file has none.
+    Chosen(String, Option<String>),
+    /// The model that is configured.
+    Keep,
+    None,
+}
+
+/// Lets a person at the terminal choose among all models that can be used here. An empty answer is no model, or the
+/// configured one.
+///
+/// # Errors
+/// A provider that does not list its models.
+pub(super) fn answer(settings: &Settings, read_line: &mut ReadLine<'_>) -> CliResult<ModelAnswer> {
+    let otherwise = match chosen_provider(settings)? {
+        Some(choice) => {
+            let model = settings.model.as_ref().map_or_else(String::new, |model| format!("{model} of "));
+            note(&format!("an empty answer keeps {model}{}", choice.name()));
+            ModelAnswer::Keep
+        }
+        None => ModelAnswer::None,
+    };
+    let all = model_choices(settings)?;
+    if all.is_empty() {
+        note(
+            "no model was found: no server runs on this machine (such as Ollama), and no provider's key is set \
+             (vault-agent login PROVIDER stores one); run setup again when there is one",
+        );
+        return Ok(otherwise);
+    }
+    match picked(all, read_line) {
+        None => Ok(otherwise),
+        Some((provider, Some(model))) => Ok(ModelAnswer::Chosen(provider, Some(model))),
+        Some((provider, None)) => Ok(match model_of(&provider, settings, read_line)? {
+            Some(model) => ModelAnswer::Chosen(provider, Some(model)),
+            None => otherwise,
+        }),
+    }
+}
+
 /// Lets a person at the terminal choose another model: of the current provider, of this machine, or of another provider
 /// whose key is set. The choice holds for the conversation and is not saved. Returns `None` if no model was chosen.
 ///
@@ -95,6 +136,7 @@ pub(super) fn choose(mut settings: Settings, read_line: &mut ReadLine<'_>) -> Cl
 /// There is nothing to choose from; a provider that does not list its models.
 pub(super) fn choose_other(mut settings: Settings, read_line: &mut ReadLine<'_>) -> CliResult<Option<Settings>> {
     let current = chosen_provider(&settings)?.filter(|choice| !choice.is_file());
+    let current_name = current.as_ref().map(ProviderChoice::name);
     let mut all: Vec<ModelChoice> = Vec::new();
     if let Some(choice) = current {
         let at = settings.provider.clone().or(settings.base_url.clone()).unwrap_or(choice.name());
@@ -107,12 +149,8 @@ pub(super) fn choose_other(mut settings: Settings, read_line: &mut ReadLine<'_>)
             Err(failure) => note(&failure.to_string()),
         }
     }
-    let others = model_choices(&settings)?;
-    let is_there = |one: &ModelChoice| {
-        all.iter().any(|there| there.provider == one.provider && (one.model.is_none() || there.model == one.model))
-    };
-    let others: Vec<ModelChoice> = others.into_iter().filter(|one| !is_there(one)).collect();
-    all.extend(others);
+    // Those of the current provider are listed already, under the name that the settings have for it.
+    all.extend(model_choices(&settings)?.into_iter().filter(|one| Some(&one.provider) != current_name.as_ref()));
     if all.is_empty() {
         return Err(nothing_chosen(&settings));
     }
@@ -125,6 +163,28 @@ pub(super) fn choose_other(mut settings: Settings, read_line: &mut ReadLine<'_>)
         settings.set_model(Some(provider), model);
         settings
     }))
+}
+
+/// Lets a person at the terminal choose the default model, and saves it.
+///
+/// # Errors
+/// No terminal, nothing to choose from or nothing chosen; a provider that does not list its models; settings that cannot
+/// be written.
+pub(super) fn choose_default(settings: Settings, read_line: &mut ReadLine<'_>) -> CliResult<()> {
+    if !can_ask() {
+        return Err(Failure::Error("there is no terminal to choose a model in".to_owned()));
+    }
+    let chosen = choose_other(settings, read_line)?.ok_or_else(none_chosen)?;
+    let provider = chosen.provider.as_deref().unwrap_or_default();
+    let model = chosen.model.as_deref().unwrap_or_default();
+    let file = settings::choose_model(provider, Some(model))?;
+    note(&format!(
+        "{} of {} is the default model now; written to {}",
+        sanitize_line(model),
+        sanitize_line(provider),
+        file.display()
+    ));
+    Ok(())
 }
 
 /// Lets a person choose a line; it names a provider, and may name a model.
@@ -162,7 +222,7 @@ fn nothing_chosen(settings: &Settings) -> Failure {
 }
 
 /// Lets a person choose a line by its number, and returns its index.
-fn number_of(lines: &[(String, String)], read_line: &mut ReadLine<'_>) -> Option<usize> {
+pub(super) fn number_of(lines: &[(String, String)], read_line: &mut ReadLine<'_>) -> Option<usize> {
     let width = lines.iter().map(|(name, _)| vault_search::columns(name)).max().unwrap_or(0);
     let line = |(number, (name, about)): (usize, &(String, String))| {
         let line = format!("  {:2}  {}  {}", number + 1, padded(&sanitize_line(name), width), sanitize_line(about));

@@ -1,7 +1,7 @@
 //! `ask --insert`: inserts the answer into a note, as a change that is shown, approved and undone like any other.
 
 use serde_json::json;
-use vault_search::tools::TerminalPrompt;
+use vault_search::tools::{TerminalPrompt, declined};
 use vault_search::{CliResult, can_ask, note, sanitize_line};
 use vault_tools::approval::{Answer, Approver, AutoApprover, ChangeRequest, PreparedChange, now, settle};
 use vault_tools::{Cancel, Error, ErrorKind, Grants};
@@ -16,7 +16,11 @@ struct InsertPrompt<'a>(TerminalPrompt<'a>);
 impl Approver for InsertPrompt<'_> {
     fn ask(&mut self, change: &PreparedChange) -> Answer {
         match can_ask() {
-            true => self.0.ask(change),
+            // The usual error has the wording for clients of the tools.
+            true => match self.0.ask(change) {
+                Answer::Declined(None) => Answer::No(declined()),
+                answer => answer,
+            },
             false => Answer::No(
                 Error::new(ErrorKind::Denied, "inserting the answer needs your approval")
                     .with_remedy("run it in a terminal, or add --yes"),

@@ -7,6 +7,8 @@ use vault_search::{CliResult, Failure, Outcome, note};
 
 use crate::keys;
 use crate::known_providers::ProviderChoice;
+use crate::model::chosen_provider;
+use crate::settings::{SettingArgs, Settings};
 
 /// The maximum length of a key in bytes.
 const LONGEST: u64 = 16 * 1024;
@@ -43,6 +45,7 @@ pub(super) fn login(args: &LoginArgs) -> CliResult {
     if let Some(found) = keys::of_variables(&choice) {
         note(&format!("{} is set, and overrides it", found.source()));
     }
+    next_step(&name, &Settings::load(&SettingArgs::default())?).iter().for_each(|step| note(step));
     Ok(Outcome::Done)
 }
 
@@ -59,10 +62,30 @@ pub(super) fn logout(args: &LogoutArgs) -> CliResult {
     Ok(Outcome::Done)
 }
 
+/// Returns what makes use of the key, if no provider is configured yet.
+fn next_step(name: &str, settings: &Settings) -> Option<String> {
+    matches!(chosen_provider(settings), Ok(None))
+        .then(|| format!("next: `vault-agent config set provider {name}`; then `vault-agent chat` lists its models"))
+}
+
 fn provider(text: &str) -> CliResult<ProviderChoice> {
     let choice = ProviderChoice::parse(text).map_err(Failure::Error)?;
     match choice.key_variables() {
         [] => Err(Failure::Error(format!("{} takes no key", choice.name()))),
         _ => Ok(choice),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_provider_the_next_step_is_named() {
+        let mut settings = Settings::default();
+        let step = next_step("anthropic", &settings).unwrap();
+        assert!(step.contains("vault-agent config set provider anthropic"), "{step}");
+        settings.provider = Some("ollama".to_owned());
+        assert_eq!(next_step("anthropic", &settings), None);
     }
 }

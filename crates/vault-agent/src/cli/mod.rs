@@ -25,10 +25,12 @@ mod sessions;
 mod acp;
 mod proxy;
 mod chat;
+mod demo;
 mod args;
-mod approve;
+mod approve_code;
 mod serve;
 mod install;
+mod setup;
 mod doctor;
 
 use std::process::ExitCode;
@@ -83,7 +85,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             Some(McpCommand::Uninstall(_) | McpCommand::Skill) => true,
             Some(McpCommand::Add(_) | McpCommand::List(_) | McpCommand::Remove(_)) => true,
         },
-        Command::Completions(_) | Command::Man => true,
+        Command::Demo(_) | Command::Completions(_) | Command::Man => true,
         _ => false,
     };
     if works_on_none {
@@ -116,13 +118,16 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Resume(args) => chat::resume(&vault, &args),
         Command::Plan(args) => plan::plan(&vault, &args, out),
         Command::Sync(args) => vault_search::search::sync_vault(&vault, &args, out),
+        Command::Setup(args) => setup::setup(&vault, &args, out),
+        Command::Demo(args) => demo::demo(&args, out),
+        Command::Doctor(args) => vault_search::search::doctor(&vault, &args, config::findings()?, out),
         Command::Sessions(args) => sessions::sessions(&args, out),
         Command::Macro(command) => run_macro(&vault, &command, out),
         Command::Undo(args) => undo(&vault, &args, out),
         Command::Redo(args) => redo(&vault, &args, out),
         Command::Log(args) => log(&vault, &args, out),
         Command::Acp(args) => acp::acp(&vault, &args, out),
-        Command::Approve(args) => approve::approve(&args, out),
+        Command::Approve(args) => approve_code::approve(&args, out),
         Command::Proxy(args) => proxy::proxy(&vault, &args),
         Command::Models(args) => models::models(&args, out),
         Command::Config(command) => config::config(&vault, &command, out),

@@ -55,6 +55,17 @@ pub(super) struct ModelRecord {
     is_allowed: bool,
 }
 
+impl ModelRecord {
+    /// The setting `provider` that chooses this model: for a file, how this build runs it, and its name.
+    pub fn provider_setting(&self) -> String {
+        match self.bytes {
+            None => self.provider.clone(),
+            Some(_) if cfg!(feature = "local") => format!("local:{}", self.model),
+            Some(_) => format!("llama-server:{}", self.model),
+        }
+    }
+}
+
 /// A provider to query.
 struct ProviderQuery {
     choice: ProviderChoice,

@@ -6,7 +6,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use super::type_ahead::TypeAhead;
-use vault_search::{Failure, Paint, cut_to, sanitize};
+use vault_search::{Failure, Paint, cut_to, sanitize, wrapped};
 
 /// The two outputs.
 pub(super) struct Screen {
@@ -76,16 +76,22 @@ impl Screen {
         let _ = writeln!(io::stderr().lock(), "{}", text.trim_end_matches('\n'));
     }
 
-    /// Appends a dim line.
+    /// Appends a dim line, wrapped on a terminal.
     pub fn quiet(&mut self, text: &str) {
-        let line = self.paint.dim(&sanitize(text));
+        let line = self.paint.dim(&self.fitted(text));
         self.show(&line);
     }
 
-    /// Appends a warning.
+    /// Appends a warning, wrapped on a terminal.
     pub fn warn(&mut self, text: &str) {
-        let line = format!("{} {}", self.paint.bad("!"), sanitize(text));
-        self.show(&line);
+        let line = self.fitted(&format!("! {text}"));
+        self.show(&line.replacen('!', &self.paint.bad("!"), 1));
+    }
+
+    /// Returns sanitized text whose lines fit on the terminal.
+    pub fn fitted(&self, text: &str) -> String {
+        let text = sanitize(text);
+        self.paint.width().map_or_else(|| text.clone().into_owned(), |width| wrapped(&text, width))
     }
 
     /// Replaces the status lines. Does nothing if lines cannot be redrawn.

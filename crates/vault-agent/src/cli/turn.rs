@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use agent_loop::{CallId, ErrorKind, Event, RunOutcome, StopReason, ToolCall, UserMessage};
 use tokio_util::sync::CancellationToken;
+use vault_search::tools::{cut, texts_of};
 use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::Result;
 
@@ -165,6 +166,7 @@ impl<'a> TurnDisplay<'a> {
             Event::ToolStarted { call, .. } => {
                 self.said_before_calls();
                 self.doing = sanitize_line(&call.name);
+                self.show_unasked(&call);
                 self.calls.insert(call.id.clone(), call);
             }
             Event::ToolFinished { result, .. } => {
@@ -200,6 +202,16 @@ impl<'a> TurnDisplay<'a> {
         match since.elapsed().as_secs() {
             0 => {}
             seconds => self.screen.quiet(&format!("  thought for {seconds} s")),
+        }
+    }
+
+    /// Shows the change of a call that needs no approval; that of another call was in its panel.
+    fn show_unasked(&mut self, call: &ToolCall) {
+        let was_asked = self.calls.contains_key(&call.id);
+        if let Some((_, preview)) = (!was_asked).then(|| self.tools.preview(call)).flatten() {
+            let (short, whole) = texts_of(&preview);
+            let change = self.screen.paint.diff(&cut(&short, &whole).0);
+            self.screen.show(&change);
         }
     }
 
@@ -310,9 +322,10 @@ impl<'a> TurnDisplay<'a> {
             (None, doing) => doing.to_owned(),
         };
         let since = self.since.elapsed().as_secs();
-        let since = if since < 2 { String::new() } else { format!(" {since} s · Ctrl-C stops") };
+        let since = if since < 2 { String::new() } else { format!("{since} s · Ctrl-C stops") };
+        let said = [what, since].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
         let mut lines = unfinished;
-        lines.push(format!("{mark}{since} {what}").trim_end().to_owned());
+        lines.push(format!("{mark} {said}").trim_end().to_owned());
         lines.extend(self.screen.typed.shown());
         self.screen.draw(&lines);
     }

@@ -2,16 +2,17 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_loop::{CallPolicy, ScriptedModel, ScriptedReply};
+use agent_loop::{CallPermission, CallPolicy, ScriptedModel, ScriptedReply};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tempfile::TempDir;
 use vault_search::VaultArgs;
-use vault_tools::{PathArg, State, Tool};
+use vault_tools::{PathArg, Risk, State, Tool};
 
 use serde_json::json;
 
 use super::*;
+use crate::model::Destination;
 use crate::workspace::PolicyOverrides;
 
 #[derive(Deserialize, JsonSchema)]
@@ -70,12 +71,12 @@ async fn answered(conversation: &mut Conversation, decide: impl Fn(&Panel) -> De
     let mut turn = conversation.say("Write them.", &mut |_| {}, &cancel).await.unwrap();
     let mut asked = 0;
     while let Turn::Waiting(questions) = turn {
-        let decision = match conversation.panel(&questions[0]).unwrap() {
-            Some(panel) => {
+        let decision = match conversation.open_question(&questions[0]) {
+            OpenedQuestion::Panel(panel) => {
                 asked += 1;
                 decide(&panel)
             }
-            None => Decision::Allow,
+            OpenedQuestion::Decided(decision) => decision,
         };
         conversation.decide(&questions[0], decision).unwrap();
         turn = conversation.go_on(&mut |_| {}, &cancel).await.unwrap();

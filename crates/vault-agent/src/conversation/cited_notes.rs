@@ -15,10 +15,13 @@ use crate::workspace::Workspace;
 const READS: [&str; 2] = ["read_note", "file_read"];
 
 /// Creates a check of the answer to a message. It reads the notes itself, so that the results that the model saw do not
-/// matter. It holds at most `hold` bytes, or whole lines.
+/// matter. It holds at most `hold` bytes, or whole lines. An image or another file counts as a note without lines.
 pub(crate) fn citation_check(tools: &NoteTools, message: &str, hold: Option<usize>) -> CitationCheck<'static> {
     let workspace = Arc::clone(tools.workspace());
-    CitationCheck::new(message, hold, move |name: &str| cited_note(&workspace, name))
+    CitationCheck::new(message, hold, move |name: &str| {
+        let (path, text) = named_file(&workspace, name)?;
+        Some(CitedNote { path, text: text.unwrap_or_default() })
+    })
 }
 
 /// Returns the path of the note that a person names by its path or as a link does.
@@ -28,6 +31,12 @@ pub(crate) fn named_note(workspace: &Workspace, name: &str) -> Option<String> {
 
 /// Finds a note by its path or as a link does. A note that the settings deny is not found.
 pub(super) fn cited_note(workspace: &Workspace, name: &str) -> Option<CitedNote> {
+    let (path, text) = named_file(workspace, name)?;
+    Some(CitedNote { path, text: text? })
+}
+
+/// Returns the path of a file as it is shown, and its text unless it holds none.
+fn named_file(workspace: &Workspace, name: &str) -> Option<(String, Option<String>)> {
     if name.trim().is_empty() {
         return None;
     }
@@ -44,9 +53,8 @@ pub(super) fn cited_note(workspace: &Workspace, name: &str) -> Option<CitedNote>
             })?;
             let real = sandbox.real(&path).ok()?;
             let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
-            let text = sandbox.text(&path).ok().filter(|_| permits(&path) && permits(&real))?;
             let shown = if names.len() > 1 { format!("{}/{path}", names[vault]) } else { path.to_string() };
-            Some(CitedNote { path: shown, text })
+            (permits(&path) && permits(&real)).then(|| (shown, sandbox.text(&path).ok()))
         })
     })
 }

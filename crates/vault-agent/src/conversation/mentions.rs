@@ -3,7 +3,10 @@
 //! ```text
 //! sum up @[[Garden/Compost heap]] and @Log.md, as drawn in @sketch.png
 //! ```
+//!
+//! A name with spaces needs no brackets: of the words after the `@`, as many belong to it as name a file.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use agent_loop::{Image, ImageSupport, UserMessage};
@@ -25,6 +28,9 @@ const LARGEST_IMAGE: u64 = 5_000_000;
 /// The average number of characters per token in English.
 const PER_TOKEN: usize = 4;
 
+/// The maximum number of words in a name without brackets.
+const MOST_WORDS: usize = 8;
+
 /// The types of images that the providers accept, by file extension.
 const IMAGES: [(&str, &str); 5] =
     [("png", "image/png"), ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("webp", "image/webp"), ("gif", "image/gif")];
@@ -40,22 +46,32 @@ pub(crate) struct ComposedMessage {
 pub(crate) fn attach(said: &str, mut attached: Vec<Attachment>, conversation: &Conversation) -> ComposedMessage {
     let workspace = conversation.tools().workspace();
     let sees_images = conversation.model().model.image_support() == ImageSupport::Native;
-    let (mut images, mut notices) = (Vec::new(), Vec::new());
-    for Mention { name, is_link } in mentions(said) {
-        if let Some(note) = cited_note(workspace, name) {
+    let (mut images, mut notices, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for Mention { names, is_certain } in mentions(said) {
+        let [.., shortest] = names.as_slice() else { continue };
+        let note = names.iter().find_map(|name| cited_note(workspace, name));
+        let image = match note {
+            Some(_) => None,
+            None => names.iter().find_map(|name| Some((*name, image_of(workspace, name)?))),
+        };
+        let name = note.as_ref().map(|note| &*note.path).or(image.as_ref().map(|(name, _)| *name)).unwrap_or(shortest);
+        if !known.insert(name.to_owned()) {
+            continue;
+        }
+        if let Some(note) = note {
             let end = note.text.floor_char_boundary(LONGEST_NOTE);
             let rest = if end < note.text.len() { ", its beginning: read_note reads the rest" } else { "" };
             let tokens = counted(note.text[..end].chars().count().div_ceil(PER_TOKEN), "token");
             notices.push(format!("attached {}, about {tokens}{rest}", note.path));
             let text = Some(numbered(&note.text[..end], 1));
             attached.push(Attachment { path: Some(note.path), text, ..Attachment::default() });
-        } else if let Some((image, about)) = image_of(workspace, name) {
+        } else if let Some((name, (image, about))) = image {
             match sees_images {
                 true => notices.push(about),
                 false => notices.push(format!("the model only reads text, so it is not shown {name}")),
             }
             images.extend(image.filter(|_| sees_images));
-        } else if is_link {
+        } else if is_certain {
             notices.push(format!("there is no note {name}, so nothing is attached"));
         }
     }
@@ -88,12 +104,13 @@ fn image_of(workspace: &Workspace, name: &str) -> Option<(Option<Image>, String)
 }
 
 struct Mention<'m> {
-    name: &'m str,
-    /// Whether it is in brackets, so that it can only be a mention.
-    is_link: bool,
+    /// What the name can be, the longest first.
+    names: Vec<&'m str>,
+    /// Whether it can only be a mention, because it is in brackets or looks like a path.
+    is_certain: bool,
 }
 
-/// Returns each mentioned name once, in the order of the message.
+/// Returns the mentions in the order of the message.
 fn mentions(said: &str) -> Vec<Mention<'_>> {
     let mut found: Vec<Mention<'_>> = Vec::new();
     for (at, _) in said.match_indices('@') {
@@ -101,16 +118,37 @@ fn mentions(said: &str) -> Vec<Mention<'_>> {
             said[..at].chars().next_back().is_none_or(|before| before.is_whitespace() || "([\"'".contains(before));
         let rest = &said[at + 1..];
         let mention = match rest.strip_prefix("[[") {
-            Some(link) => link.split_once("]]").map(|(name, _)| Mention { name, is_link: true }),
+            Some(link) => link.split_once("]]").map(|(name, _)| Mention { names: vec![name], is_certain: true }),
             None => {
-                let word = rest.split(char::is_whitespace).next().unwrap_or_default();
-                let name = word.trim_end_matches(|sign: char| ".,;:!?)]\"'".contains(sign));
-                Some(Mention { name, is_link: false }).filter(|mention| !mention.name.is_empty())
+                let names = names(rest);
+                let is_path = |name: &&str| name.contains('/') || name.ends_with(".md");
+                names
+                    .last()
+                    .is_some_and(|name| !name.is_empty())
+                    .then(|| Mention { is_certain: names.last().is_some_and(is_path), names })
             }
         };
-        found.extend(mention.filter(|new| is_word && found.iter().all(|known| known.name != new.name)));
+        found.extend(mention.filter(|_| is_word));
     }
     found
+}
+
+/// Returns the first words of a line, each time one fewer, without the signs of the sentence after them.
+fn names(rest: &str) -> Vec<&str> {
+    let line = rest.lines().next().unwrap_or_default();
+    let ends = line.char_indices().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at).chain([line.len()]);
+    let mut names: Vec<&str> = Vec::new();
+    for end in ends {
+        let name = line[..end].trim_end_matches(|sign: char| sign.is_whitespace() || ".,;:!?)]\"'".contains(sign));
+        if names.is_empty() || names.last().is_some_and(|last| *last != name) {
+            names.push(name);
+        }
+        if names.len() == MOST_WORDS {
+            break;
+        }
+    }
+    names.reverse();
+    names
 }
 
 #[cfg(test)]
@@ -119,9 +157,13 @@ mod tests {
 
     #[test]
     fn what_is_mentioned() {
-        let names = |said: &str| mentions(said).iter().map(|mention| mention.name.to_owned()).collect::<Vec<_>>();
+        let names = |said: &str| {
+            let shortest = |mention: &Mention<'_>| mention.names.last().unwrap().to_string();
+            mentions(said).iter().map(shortest).collect::<Vec<_>>()
+        };
         assert_eq!(names("sum up @[[Compost heap]] and (@Log.md), then @a/b."), ["Compost heap", "Log.md", "a/b"]);
         assert_eq!(names("me@example.org, @ alone, @[[open"), Vec::<String>::new());
-        assert_eq!(names("@Log and @Log"), ["Log"]);
+        let mention = &mentions("see @Compost heap, \"now\"\nand more")[0];
+        assert_eq!(mention.names, ["Compost heap, \"now", "Compost heap", "Compost"]);
     }
 }

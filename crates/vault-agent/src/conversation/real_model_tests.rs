@@ -104,7 +104,7 @@ async fn a_real_model_searches_asks_before_it_writes_and_answers() {
     let turn = conversation.say(message, &mut |_| {}, &cancel).await.unwrap();
     let Turn::Waiting(questions) = turn else { panic!("{turn:?}") };
     assert_eq!(questions.iter().map(|question| question.call.name.as_str()).collect::<Vec<_>>(), ["create_daily_note"]);
-    let panel = conversation.panel(&questions[0]).unwrap().expect("a person is asked");
+    let OpenedQuestion::Panel(panel) = conversation.open_question(&questions[0]) else { panic!("no person is asked") };
     let (_, preview) = panel.change.expect("it would write a note");
     let note = vault.join(&preview.files[0].path);
     assert!(!note.exists(), "nothing is written before a yes");

@@ -180,20 +180,21 @@ impl Sessions {
     pub fn export(&self, info: &SessionInfo, is_whole: bool) -> Result<String> {
         let messages = self.messages(info)?;
         let mut text = if is_whole { to_markdown(&messages) } else { as_talk(&messages) };
+        text.truncate(text.trim_end().len());
         if !info.sources.is_empty() {
-            text.push_str("\n## Sources\n\n");
+            text.push_str("\n\n## Sources\n");
             for source in &info.sources {
                 let name = source.path.strip_suffix(".md").unwrap_or(&source.path);
                 let line = source.line.map(|line| format!(", line {line}")).unwrap_or_default();
                 let last = source.last.map(|last| format!("-{last}")).unwrap_or_default();
-                text.push_str(&format!("- [[{name}]]{line}{last}\n"));
+                text.push_str(&format!("\n- [[{name}]]{line}{last}"));
             }
         }
         if !info.removed.is_empty() {
-            text.push_str("\n## Not in the notes\n\n");
-            info.removed.iter().for_each(|removed| text.push_str(&format!("- {removed}\n")));
+            text.push_str("\n\n## Not in the notes\n");
+            info.removed.iter().for_each(|removed| text.push_str(&format!("\n- {removed}")));
         }
-        Ok(text)
+        Ok(text + "\n")
     }
 
     /// Deletes a conversation.

@@ -25,7 +25,7 @@ use super::consent::{
 };
 use super::macros::{LIST_MACROS, RUN_MACRO};
 use super::page_calls::PageKeys;
-use super::{answer, app, macros};
+use super::{app, macros, results};
 use crate::change_text::{digest_of, question, too_long};
 use crate::changes::{blocking, carry_out, limited, read_all};
 use crate::pending_changes::{PendingChange, PendingChanges};
@@ -130,10 +130,10 @@ impl CallHandler {
         let state = params.request_state.map(|state| (state, params.input_responses));
         let expect = match self.expected(&name, &mut args) {
             Ok(expect) => expect,
-            Err(error) => return Ok(answer::failed(&error).into()),
+            Err(error) => return Ok(results::failed(&error).into()),
         };
         if let Some(error) = self.unknown_argument(&name, &args).filter(|_| !is_page) {
-            return Ok(answer::failed(&error).into());
+            return Ok(results::failed(&error).into());
         }
         let answered = match name.as_str() {
             app::TOOL => {
@@ -168,7 +168,7 @@ impl CallHandler {
             },
             _ => self.call_tool(name, args, state, &context).await,
         };
-        Ok(answered.unwrap_or_else(|error| answer::failed(&error).into()))
+        Ok(answered.unwrap_or_else(|error| results::failed(&error).into()))
     }
 
     /// Finds an argument that a tool of the server itself does not have. It is an error, because ignoring it could
@@ -207,7 +207,7 @@ impl CallHandler {
     fn list_macros(&self, args: &Value) -> Result<CallToolResult> {
         let vault = self.vault(args)?;
         let part = args.get("name").and_then(Value::as_str).unwrap_or_default();
-        self.workspace.with(|vaults| macros::list(vaults.toolbox(vault), part)).map(answer::plain)
+        self.workspace.with(|vaults| macros::list(vaults.toolbox(vault), part)).map(results::plain)
     }
 
     /// Returns the vault and the plan of a macro.
@@ -237,7 +237,7 @@ impl CallHandler {
             let call = IncomingCall { name, args, vault, request, shown: None, expect: None };
             let answer = self.change(call, state, context).await?;
             return Ok(match (answer, route.notice) {
-                (CallToolResponse::Complete(result), Some(notice)) => answer::with_notice(result, notice).into(),
+                (CallToolResponse::Complete(result), Some(notice)) => results::with_notice(result, notice).into(),
                 (answer, _) => answer,
             });
         }
@@ -245,7 +245,7 @@ impl CallHandler {
             calls.workspace.with(|vaults| read_all(vaults, &tool, &route, cancel))
         };
         let done = self.blocking(context, read).await?;
-        Ok(answer::done(done).into())
+        Ok(results::done(done).into())
     }
 
     /// Returns the vault and the transaction to undo.
@@ -281,7 +281,7 @@ impl CallHandler {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult> {
         let Some(plan) = args.get("plan").filter(|plan| !plan.is_null()).map(json_in) else {
-            return Ok(answer::plain(self.workspace.with(|vaults| plan_format(vaults))));
+            return Ok(results::plain(self.workspace.with(|vaults| plan_format(vaults))));
         };
         let parameters = match args.get("parameters").map(json_in) {
             Some(Value::Object(parameters)) => parameters,
@@ -298,7 +298,7 @@ impl CallHandler {
         if previews.len() > PREVIEWS {
             previews.pop_front();
         }
-        Ok(answer::plan_preview(&id, &prepared, *prepared.permission() == Permission::Ask))
+        Ok(results::plan_preview(&id, &prepared, *prepared.permission() == Permission::Ask))
     }
 
     fn saved_preview(&self, args: &Value) -> Result<SavedPreview> {
@@ -310,7 +310,8 @@ impl CallHandler {
         })
     }
 
-    /// Prepares a request, has it approved if the policy asks, and carries it out.
+    /// Prepares a request, has it approved if the policy asks, and carries it out. `state` comes with the answer of a
+    /// form.
     async fn change(
         self: &Arc<Self>,
         call: IncomingCall,
@@ -318,50 +319,75 @@ impl CallHandler {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
         let bound_to = digest_of(&format!("{} {}", call.name, call.args));
+        let Some((state, responses)) = state else { return self.change_of_first_call(call, &bound_to, context).await };
+        let QuestionState { now, digest, code, .. } = self.question_states.open(&state, &bound_to)?;
+        let answer = self.answer(answer_in(responses.as_ref()), code.as_deref())?;
+        let prepared = self.prepare_as_shown(&call, Some(&digest), now.clone(), context).await?;
+        let settled = settle(prepared, &Grants::default(), &mut GivenAnswer(Some(answer)));
+        self.conclude(call, settled, now, context).await
+    }
+
+    /// Like [`Self::change`], for a call without an answer. The same change may be pending under a code.
+    async fn change_of_first_call(
+        self: &Arc<Self>,
+        call: IncomingCall,
+        bound_to: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse> {
         let (method, grants) = (consent_method(context, &self.options), Grants::default());
-        // `shown` is the preview that a person saw, `answer` is the answer of a form that came back with this call, and
-        // `pending` is the same change under a code. A first call has none of them.
-        let (mut shown, mut answer, mut pending) = (call.shown.clone(), None, None);
-        if let Some((state, responses)) = state {
-            let question = self.question_states.open(&state, &bound_to)?;
-            answer = Some(self.answer(answer_in(responses.as_ref()), question.code.as_deref())?);
-            shown = Some(PreviewDigest { now: question.now, digest: question.digest });
-        } else {
-            let folder = self.workspace.vaults()[call.vault].vault.path();
-            pending = self.pending.of_request(folder, &call.request)?;
-            pending = pending.filter(|pending| method == ConsentMethod::Code || pending.approved);
-        }
-        let time = match (&shown, &pending) {
-            (Some(shown), _) => shown.now.clone(),
-            (None, Some(pending)) => pending.now.clone(),
-            (None, None) => now(),
-        };
-        let prepared = self.prepare(context, call.vault, call.request.clone(), time.clone()).await?;
-        call.expect.map_or(Ok(()), |expect| expect.check(prepared.touched()))?;
-        if shown.is_some_and(|shown| shown.digest != prepared.digest()) {
-            return Err(PreparedChange::is_other_than_shown());
-        }
-        let is_answered = answer.is_some();
+        let folder = self.workspace.vaults()[call.vault].vault.path();
+        let pending = self.pending.of_request(folder, &call.request)?;
+        let pending = pending.filter(|pending| method == ConsentMethod::Code || pending.approved);
+        let of_shown = call.shown.as_ref().map(|shown| &shown.now);
+        let time = of_shown.or(pending.as_ref().map(|pending| &pending.now)).cloned().unwrap_or_else(now);
+        let digest = call.shown.as_ref().map(|shown| shown.digest.as_str());
+        let prepared = self.prepare_as_shown(&call, digest, time.clone(), context).await?;
         let mut settled = match method {
             ConsentMethod::Trusted => settle(prepared, &grants, &mut AutoApprover),
-            _ => settle(prepared, &grants, &mut GivenAnswer(answer)),
+            _ => settle(prepared, &grants, &mut GivenAnswer(None)),
         };
         if let Err(UnapprovedChange::Later(change)) = settled {
-            // The form could only decline, because the change is too long for it.
-            if is_answered {
-                return Ok(self.wait_for_approval(&call, &change, time)?.into());
-            }
             let approved = pending.filter(|it| it.approved && it.digest == change.digest());
             // Remove it first, so that no second call can use the approval.
             let answer = match approved.map(|it| self.pending.remove(&it.code)).transpose()? {
                 Some(true) => Answer::Yes,
-                _ => match self.ask(&call, &change, time.clone(), method, context, &bound_to).await? {
+                _ => match self.ask(&call, &change, time.clone(), method, context, bound_to).await? {
                     AskOutcome::Answered(answer) => answer,
                     AskOutcome::Response(response) => return Ok(*response),
                 },
             };
             settled = settle(*change, &grants, &mut GivenAnswer(Some(answer)));
         }
+        self.conclude(call, settled, time, context).await
+    }
+
+    /// Prepares the change of a call.
+    ///
+    /// # Errors
+    /// If it touches more or less than expected, or is another change than the one that was shown.
+    async fn prepare_as_shown(
+        self: &Arc<Self>,
+        call: &IncomingCall,
+        digest: Option<&str>,
+        time: Zoned,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<PreparedChange> {
+        let prepared = self.prepare(context, call.vault, call.request.clone(), time).await?;
+        call.expect.map_or(Ok(()), |expect| expect.check(prepared.touched()))?;
+        match digest.is_none_or(|digest| digest == prepared.digest()) {
+            true => Ok(prepared),
+            false => Err(PreparedChange::is_other_than_shown()),
+        }
+    }
+
+    /// Carries out a change that is approved, stores one that is not decided under a code, or refuses it.
+    async fn conclude(
+        self: &Arc<Self>,
+        call: IncomingCall,
+        settled: std::result::Result<ApprovedChange, UnapprovedChange>,
+        time: Zoned,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse> {
         match settled {
             Ok(approved) => self.carry_out(call, approved, context).await,
             Err(UnapprovedChange::Later(change)) => Ok(self.wait_for_approval(&call, &change, time)?.into()),
@@ -419,7 +445,7 @@ impl CallHandler {
 
     /// Stores a change under a code, and tells the client to have it approved.
     fn wait_for_approval(&self, call: &IncomingCall, change: &PreparedChange, now: Zoned) -> Result<CallToolResult> {
-        Ok(answer::needs_approval(&self.add_pending(call, change, now)?, change))
+        Ok(results::needs_approval(&self.add_pending(call, change, now)?, change))
     }
 
     /// Stores the change under a code, unless the same change is already pending.
@@ -442,7 +468,7 @@ impl CallHandler {
         let is_persons = matches!(&refused, UnapprovedChange::Refused { change, .. }
             if *change.permission() == Permission::Ask && change.plan().is_none_or(|plan| plan.blocked.is_none()));
         let reason = self.workspace.with(|vaults| refused.log(vaults.toolbox(vault)));
-        if is_persons { Ok(answer::declined(reason.message())) } else { Err(reason) }
+        if is_persons { Ok(results::declined(reason.message())) } else { Err(reason) }
     }
 
     async fn prepare(
@@ -486,7 +512,7 @@ impl CallHandler {
             };
             calls.workspace.with(|vaults| carry_out(approved, vaults, call.vault, cancel, &mut report))
         });
-        Ok(answer::done(done.await?).into())
+        Ok(results::done(done.await?).into())
     }
 
     /// Runs a closure on a thread that may block. The closure is notified when the client cancels the call.

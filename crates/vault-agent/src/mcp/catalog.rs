@@ -76,7 +76,7 @@ fn of_spec(spec: &ToolSpec, options: &CatalogOptions) -> Tool {
     // Tools that write have no output schema, because they can also return that a person has to approve or has
     // declined.
     if spec.risk == Risk::Read {
-        tool.output_schema = Some(object(super::answer::output_schema(&spec.output_schema)));
+        tool.output_schema = Some(object(super::results::output_schema(&spec.output_schema)));
     }
     tool
 }

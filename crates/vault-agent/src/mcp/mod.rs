@@ -7,7 +7,7 @@
 //!
 //! The handler keeps no state of its own: vaults, previews and used states are shared by all clients of a server.
 
-mod answer;
+mod results;
 mod app;
 mod macros;
 mod catalog;

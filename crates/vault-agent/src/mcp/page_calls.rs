@@ -11,7 +11,7 @@ use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 use vault_tools::{Cancel, Error, ErrorKind, Preview, Result};
 
-use super::answer;
+use super::results;
 use crate::change_text::{digest_of, what_undo_does};
 use crate::pending_changes::{PendingChange, PendingChanges};
 use crate::workspace::Workspace;
@@ -45,7 +45,7 @@ impl PageKeys {
             let key = digest_of(&format!("{random:?}"));
             let change = shown(&pending, vault, workspace)?;
             keys.insert(pending.code.clone(), key.clone());
-            return Ok(answer::plain(
+            return Ok(results::plain(
                 json!({ "status": "waiting", "code": pending.code, "key": key, "change": change }),
             ));
         };
@@ -59,11 +59,11 @@ impl PageKeys {
                 // Check that the change is still the one that was shown.
                 shown(&pending, vault, workspace)?;
                 changes.approve(&pending)?;
-                Ok(answer::plain(json!({ "status": "approved", "code": pending.code })))
+                Ok(results::plain(json!({ "status": "approved", "code": pending.code })))
             }
             Some("decline") => {
                 changes.remove(&pending.code)?;
-                Ok(answer::declined("the person declined"))
+                Ok(results::declined("the person declined"))
             }
             _ => Err(Error::new(ErrorKind::InvalidArguments, "`decision` must be `approve` or `decline`")),
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use vault_tools::approval::HeadlessApprover;
 use vault_tools::{Entry, Error, ErrorKind, Result, Vaults};
 
-use super::answer::UNTRUSTED;
+use super::results::UNTRUSTED;
 use super::uri::{SCHEME, UriTarget, VaultUri};
 
 /// The instructions for agents that use these tools.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model_server::{ModelServer, Reply};
 use crate::stdio::{Place, at_terminal};
+use crate::terminal::Terminal;
 
 const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter, never in autumn.\n//- Home.md\nSee [[Roses]].\n\
 //- Private/Diary.md\nThe roses were a present.\n";
@@ -100,6 +101,23 @@ fn without_a_model_the_best_passages_help() {
     let output = place.command(&["ask", "--json", "zzqxv wwkjh"]).output().unwrap();
     let record: Value = serde_json::from_str(&out(&output)).unwrap();
     assert_eq!((output.status.code(), &record["passages"], &record["answer"]), (Some(1), &json!([]), &Value::Null));
+}
+
+#[test]
+fn passages_are_wrapped_at_words_on_a_terminal() {
+    const COLUMNS: u16 = 50;
+    let place = Place::new(NOTES);
+    let mut command = place.command(&["ask", "when do I prune roses, and never in which season?"]);
+    command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    let (screen, _) = Terminal::start(&command, COLUMNS).end();
+    let broken: Vec<&str> = screen.lines().filter(|line| line.chars().count() > usize::from(COLUMNS)).collect();
+    assert!(broken.is_empty() && screen.contains("\n  Prune them in late winter, never in autumn.\n"), "{screen}");
+    let long = format!("//- Log.md\n{}\n", "a heap of leaves and ".repeat(6));
+    let place = Place::new(&long);
+    let mut command = place.command(&["ask", "leaves"]);
+    command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    let (screen, _) = Terminal::start(&command, COLUMNS).end();
+    assert!(screen.contains("  a heap of leaves and a heap of leaves and a heap\n  of leaves"), "{screen}");
 }
 
 #[test]
@@ -309,7 +327,8 @@ fn an_answer_is_inserted_at_the_cursor_after_a_yes() {
     for (key, expected, code) in [("n", "first\nlast\n", 3), ("y", "first\nmiddlelast\n", 0)] {
         let (shown, ended) = at_terminal(command(&place, &answers(), &args), key);
         assert_eq!((place.read("Home.md").as_str(), ended), (expected, code), "{shown}");
-        assert!(shown.contains("Insert the answer?"), "{shown}");
+        assert!(shown.contains("Insert the answer?") && !shown.contains("cancelled"), "{shown}");
+        assert_eq!(shown.contains("not approved; nothing was done"), key == "n", "{shown}");
     }
     // Nobody is there to ask: the answer is not lost.
     let output = run(&place, &answers(), &args);

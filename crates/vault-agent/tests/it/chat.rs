@@ -134,8 +134,11 @@ fn a_yes_for_the_session_is_the_last_question_about_that_tool() {
     terminal.until(KEYS);
     terminal.press("a");
     terminal.until("330 tokens");
-    leave(terminal);
+    let screen = leave(terminal);
     assert_eq!(place.read("Log.md"), "# Log\n\n- one\n- two\n");
+    // A change that is not asked about is shown all the same.
+    let shown = |line: &str| screen.matches(line).count();
+    assert_eq!((shown("\n+- one\n"), shown("\n+- two\n"), shown("edit the arguments")), (1, 1, 0), "{screen}");
 }
 
 #[test]
@@ -380,8 +383,9 @@ fn a_closed_terminal_keeps_the_conversation_with_its_question() {
     terminal.until(KEYS);
     terminal.press("y");
     terminal.until("tokens");
-    leave(terminal);
+    let screen = leave(terminal);
     assert_eq!(place.read("Log.md"), "# Log\n\n- one\n");
+    assert_eq!(screen.matches("\n+- one\n").count(), 1, "{screen}");
 }
 
 #[test]
@@ -413,6 +417,8 @@ fn commands_show_switch_save_and_resume() {
     terminal.until("no (Esc)");
     terminal.press("y");
     terminal.until("saved as Talks/Roses.md");
+    terminal.say("/save Talks/Roses");
+    terminal.until("Talks/Roses.md: the note exists already (save it under another name)");
     terminal.say("/new");
     terminal.until("a new conversation");
     terminal.say("something else?");
@@ -428,8 +434,9 @@ fn commands_show_switch_save_and_resume() {
         assert!(screen.contains(text), "{text}\n---\n{screen}");
     }
     assert!(!screen.contains("^["), "{screen}");
+    assert!(!screen.contains("\n   3  "), "a model is listed twice: {screen}");
     let saved = place.read("Talks/Roses.md");
-    assert!(saved.contains("when?") && saved.contains("- [[Garden/Roses]], line 3"), "{saved}");
+    assert!(saved.contains("when?") && saved.contains("].\n\n## Sources\n\n- [[Garden/Roses]], line 3"), "{saved}");
     assert_eq!(model.requests().last().unwrap()["model"], "other");
 }
 
@@ -640,8 +647,9 @@ fn a_server_that_is_gone_keeps_the_conversation() {
     gone.env("VAULT_AGENT_PROVIDER", "http://127.0.0.1:9/v1");
     let mut terminal = Terminal::start(&gone, 100);
     terminal.say("are you there?");
-    terminal.until("the conversation is kept");
-    leave(terminal);
+    terminal.until("is kept");
+    let screen = leave(terminal);
+    assert!(!screen.contains("\n0 tokens"), "{screen}");
     // With the server back, it goes on.
     let mut terminal = Terminal::start(&command(&place, &model, &["resume"]), 100);
     terminal.until("resumed: are you there?");
@@ -658,6 +666,7 @@ fn without_a_model_it_says_how_to_set_one_up() {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(errors.contains("no model is configured") && errors.contains("vault-agent config set"), "{errors}");
+    assert!(errors.contains("vault-agent login"), "{errors}");
     let none = place.command(&["resume"]).stdin(Stdio::null()).output().unwrap();
     assert!(String::from_utf8_lossy(&none.stderr).contains("no saved conversation"), "{none:?}");
 }

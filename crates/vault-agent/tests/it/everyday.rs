@@ -236,3 +236,112 @@ fn scripts_are_told_what_happens_as_it_happens() {
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[0]["session"], &lines[1]["stop"]), (&Value::Null, &json!("no model is configured")));
 }
+
+#[test]
+fn a_name_with_spaces_needs_no_brackets() {
+    let notes = "//- Garden/Apple tree.md\n# Apple tree\n\nIn winter.\n//- Garden/Apple.md\nThe fruit.\n";
+    let place = Place::new(notes);
+    let model = ModelServer::that(|_| Reply::text("Yes."));
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("see @Garden/Apple tree and @Garden/Pear tree, not ada@example.org");
+    terminal.until("attached Garden/Apple tree.md, about ");
+    terminal.until("there is no note Garden/Pear, so nothing is attached");
+    terminal.until("110 tokens");
+    let screen = leave(terminal);
+    assert!(!screen.contains("Garden/Apple.md") && !screen.contains("example.org, so"), "{screen}");
+    assert!(said(&model.requests()[0])[0].to_string().contains("3→In winter."));
+}
+
+#[test]
+fn nothing_breaks_within_a_word_on_a_narrow_terminal() {
+    const COLUMNS: u16 = 44;
+    let place = Place::new(NOTES);
+    let long = "The model `scripted` does not exist, or you do not have the right to use it today";
+    let model = ModelServer::with([
+        append("- one"),
+        Reply::call("edit_note", json!({ "path": "Log.md", "content": "no such argument" })),
+        Reply::Error(404, long.to_owned()),
+    ]);
+    let mut terminal = Terminal::start(&command(&place, &model, &["chat"]), COLUMNS);
+    terminal.say("note one");
+    terminal.until(KEYS);
+    terminal.press("y");
+    terminal.until("is kept");
+    let screen = leave(terminal);
+    // The terminal itself joins the rows of a line that it had to break.
+    let broken: Vec<&str> = screen.lines().filter(|line| line.chars().count() > usize::from(COLUMNS)).collect();
+    assert!(broken.is_empty() && screen.contains("does\n  not exist"), "{broken:?}\n---\n{screen}");
+}
+
+#[test]
+fn the_status_line_names_what_is_done_before_how_to_stop_it() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::Slowly("one".to_owned(), 3000)]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("first");
+    terminal.until("thinking · 2 s · Ctrl-C stops");
+    terminal.until("110 tokens");
+    leave(terminal);
+}
+
+#[test]
+fn a_denied_call_says_which_setting_denies_it() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([
+        Reply::call("delete_note", json!({ "path": "Log.md" })),
+        append("- one"),
+        Reply::text("No."),
+    ]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("delete the log");
+    terminal.until("delete_note: denied: deleting is not allowed (set allow_delete = true in tools.toml)");
+    terminal.until(KEYS);
+    terminal.press("n");
+    terminal.until("what instead?");
+    terminal.press("nothing\r");
+    terminal.until("330 tokens");
+    let screen = leave(terminal);
+    // A person knows their own reason.
+    assert!(screen.contains("append_to_note \"Log.md\": denied\n"), "{screen}");
+}
+
+#[test]
+fn an_image_that_an_answer_shows_is_there() {
+    let place = Place::new(NOTES);
+    std::fs::create_dir(place.vault().join("Files")).unwrap();
+    std::fs::write(place.vault().join("Files/plan.png"), [0x89, b'P', b'N', b'G']).unwrap();
+    let model = ModelServer::with([Reply::text("So: ![[plan.png]], not ![[other.png]].")]);
+    let output = command(&place, &model, &["ask", "how?"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("plan.png]]: there is no such") && said.contains("other.png]]: there is no such"), "{said}");
+}
+
+#[test]
+fn a_folder_without_notes_is_named_at_once() {
+    let place = Place::new("");
+    let model = ModelServer::that(|_| Reply::text("Hello."));
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("holds no notes (--vault DIR names the folder of your notes)");
+    leave(terminal);
+    let output = command(&place, &model, &["ask", "anything?"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("holds no notes"), "{said}");
+}
+
+#[test]
+fn a_question_about_a_long_change_fits_on_the_screen() {
+    const ROWS: u16 = 24;
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([append(&"- a line\n".repeat(60)), Reply::text("No.")]);
+    let mut terminal = Terminal::start_with_rows(&command(&place, &model, &["chat"]), 80, ROWS);
+    terminal.say("sixty lines");
+    terminal.until("show the whole");
+    let screen = terminal.screen();
+    let panel: Vec<&str> = screen.lines().skip_while(|line| !line.starts_with("append_to_note in")).collect();
+    assert!((12..=usize::from(ROWS)).contains(&panel.len()), "{} rows\n{screen}", panel.len());
+    terminal.press("n");
+    terminal.until("what instead?");
+    terminal.press("\r");
+    terminal.until("220 tokens");
+    leave(terminal);
+}

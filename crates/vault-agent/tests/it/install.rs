@@ -202,12 +202,13 @@ fn the_skill_names_only_tools_that_there_are() {
 }
 
 #[test]
-fn the_blocks_of_the_readme_are_what_is_written() {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+fn the_pages_of_the_manual_show_what_is_written() {
+    let pages = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/assistants");
     let place = Place::new("//- a.md\nx\n");
     let vault = place.vault().canonicalize().unwrap().display().to_string();
     for (client, _) in CLIENTS {
-        let block = readme.split(&format!("<!-- {client} -->\n")).nth(1).unwrap();
+        let page = std::fs::read_to_string(format!("{pages}/{client}.md")).unwrap();
+        let block = page.split("This adds to ").nth(1).unwrap();
         let block = block.split("```").nth(1).unwrap().split_once('\n').unwrap().1;
         let mut command = place.command(&["mcp", "install", client, "--print"]);
         for variable in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {

@@ -17,6 +17,7 @@ mod ask;
 mod chat;
 #[cfg(unix)]
 mod compaction;
+mod demo;
 mod doctor;
 #[cfg(unix)]
 mod everyday;
@@ -40,6 +41,7 @@ mod requests;
 mod resources;
 mod servers;
 mod settings;
+mod setup;
 mod tokens;
 mod tools;
 #[cfg(unix)]

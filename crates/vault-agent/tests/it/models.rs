@@ -5,6 +5,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::stdio::Place;
+use crate::terminal::Terminal;
 use crate::web_server::{ReceivedRequest, WebServer};
 
 fn models(place: &Place, args: &[&str], env: &[(&str, &str)]) -> Output {
@@ -186,6 +187,34 @@ fn the_files_of_the_folder_of_models_are_listed() {
         gguf(&[("general.architecture", "llama"), ("tokenizer.chat_template", "{{ messages }}")], 4096).len()
     );
     assert!(files.len() == 2 && errors.contains("Broken.gguf"), "{errors}");
+}
+
+/// What the list offers can be chosen, saved and used.
+#[test]
+fn a_file_is_chosen_by_its_number() {
+    let place = Place::new("//- Home.md\nx\n");
+    let folder = place.home().join("models");
+    std::fs::create_dir_all(&folder).unwrap();
+    let values = [("general.architecture", "llama"), ("tokenizer.chat_template", "{{ messages }}")];
+    std::fs::write(folder.join("Small.gguf"), gguf(&values, 4096)).unwrap();
+    place.configure("agent.toml", &format!("models_folder = {:?}\n", folder.display().to_string()));
+    let mut command = place.command(&["chat"]);
+    command.env("TERM", "xterm-256color");
+    let mut terminal = Terminal::start(&command, 100);
+    terminal.until("Number (empty for none)");
+    terminal.press("1\r");
+    terminal.until("Save it as your default?");
+    terminal.press("y\r");
+    let (screen, code) = terminal.end();
+    // The file has no weights, so that the model itself does not start.
+    assert!(code == 2 && !screen.contains("unknown provider"), "{screen}");
+    let shown = place.command(&["config", "show", "--json"]).output().unwrap();
+    let settings = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(settings.contains(":Small.gguf\"") && settings.contains("\"Small.gguf\""), "{settings}");
+    let listed = models(&place, &["--json"], &[]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let is_chosen = |model: &Value| model["model"] == "Small.gguf" && model["is_chosen"] == true;
+    assert!(listed.as_array().unwrap().iter().any(is_chosen), "{listed}");
 }
 
 #[test]

@@ -46,15 +46,20 @@ struct State {
 impl Terminal {
     /// Starts a command as the leader of a session whose terminal this is.
     pub fn start(command: &Command, columns: u16) -> Self {
-        Self::begin(command, columns, true)
+        Self::begin(command, columns, ROWS, true)
+    }
+
+    /// Starts a command that is told that the terminal has these rows. What leaves them can still be read.
+    pub fn start_with_rows(command: &Command, columns: u16, rows: u16) -> Self {
+        Self::begin(command, columns, rows, true)
     }
 
     /// Starts a command that has the terminal and is not told when it goes: it leads no session.
     pub fn start_beside(command: &Command, columns: u16) -> Self {
-        Self::begin(command, columns, false)
+        Self::begin(command, columns, ROWS, false)
     }
 
-    fn begin(command: &Command, columns: u16, leads: bool) -> Self {
+    fn begin(command: &Command, columns: u16, rows: u16, leads: bool) -> Self {
         let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         // So that the reader can be told to end.
         rustix::fs::fcntl_setfl(&side, OFlags::NONBLOCK).unwrap();
@@ -63,7 +68,7 @@ impl Terminal {
         unlockpt(&side).unwrap();
         let name = ptsname(&side, Vec::new()).unwrap();
         let other = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
-        let size = rustix::termios::Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&other, size).unwrap();
         let other = File::from(other);
         let mut session = if leads { Command::new("setsid") } else { Command::new(command.get_program()) };

@@ -83,9 +83,13 @@ struct Repair<'s> {
     now: Vec<Option<FileId>>,
     /// Titles, aliases and names of notes, by key.
     by_key: HashMap<String, BTreeSet<FileId>>,
-    /// The names of files and notes, and those that contain each pair of letters.
+    /// The names of files and notes.
     listed: Vec<(String, FileId)>,
-    by_pair: HashMap<[char; 2], Vec<u32>>,
+    /// Those with the same digits that contain a pair of letters. Names with other digits are never alike, and a vault
+    /// can have thousands of names that differ only in a number.
+    by_pair: HashMap<(u32, [char; 2]), Vec<u32>>,
+    /// The numbers of digits as in `by_pair`.
+    by_digits: HashMap<String, u32>,
     headings: std::cell::OnceCell<UniqueHeadings>,
 }
 
@@ -107,14 +111,17 @@ impl<'s> Repair<'s> {
         listed.extend(paths.iter().map(|(file, path)| (name_of(path).to_owned(), *file)));
         listed.sort();
         listed.dedup();
-        let mut by_pair: HashMap<[char; 2], Vec<u32>> = HashMap::new();
+        let mut by_pair: HashMap<(u32, [char; 2]), Vec<u32>> = HashMap::new();
+        let mut by_digits: HashMap<String, u32> = HashMap::new();
         for (at, (name, _)) in listed.iter().enumerate() {
+            let next = by_digits.len() as u32;
+            let same_digits = *by_digits.entry(digits(name)).or_insert(next);
             for pair in pairs(name) {
-                by_pair.entry(pair).or_default().push(at as u32);
+                by_pair.entry((same_digits, pair)).or_default().push(at as u32);
             }
         }
         let names = paths.iter().map(|(file, path)| (*file, path)).collect();
-        Ok(Self { store, names, former, now, by_key, listed, by_pair, headings: std::cell::OnceCell::new() })
+        Ok(Self { store, names, former, now, by_key, listed, by_pair, by_digits, headings: std::cell::OnceCell::new() })
     }
 
     fn proposals(&self, link: &LinkRow) -> Result<Vec<RepairProposal>> {
@@ -180,9 +187,10 @@ impl<'s> Repair<'s> {
 
     /// The names similar to one, the most similar first.
     fn names_like(&self, name: &str) -> Vec<(f64, usize)> {
+        let Some(same_digits) = self.by_digits.get(&digits(name)) else { return Vec::new() };
         let mut shared: HashMap<u32, usize> = HashMap::new();
         for pair in pairs(name) {
-            for at in self.by_pair.get(&pair).into_iter().flatten() {
+            for at in self.by_pair.get(&(*same_digits, pair)).into_iter().flatten() {
                 *shared.entry(*at).or_default() += 1;
             }
         }
@@ -191,7 +199,7 @@ impl<'s> Repair<'s> {
         shared.sort_unstable();
         shared.truncate(MAX_COMPARED);
         let mut alike: Vec<(f64, usize)> =
-            shared.into_iter().map(|(_, at)| (alike(name, &self.listed[at as usize].0), at as usize)).collect();
+            shared.into_iter().map(|(_, at)| (likeness(name, &self.listed[at as usize].0), at as usize)).collect();
         alike.retain(|(score, _)| *score >= POSSIBLE);
         alike.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         alike
@@ -282,10 +290,13 @@ fn name_of(path: &VaultPath) -> &str {
     if path.kind() == FileKind::Markdown { path.stem() } else { path.file_name() }
 }
 
-/// The likeness of two names; 0 if their numbers differ.
+/// The likeness of two headings; 0 if their numbers differ.
 fn alike(a: &str, b: &str) -> f64 {
-    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
     if digits(a) == digits(b) { likeness(a, b) } else { 0.0 }
+}
+
+fn digits(name: &str) -> String {
+    name.chars().filter(char::is_ascii_digit).collect()
 }
 
 /// The certainty of a candidate, from all scores in order: likely only if the first score is high and the second is not
@@ -342,6 +353,16 @@ mod tests {
                 format!("{} -> {}", link.link.raw, found.join(", "))
             })
             .collect()
+    }
+
+    #[test]
+    fn a_typo_is_found_beside_many_names_that_differ_in_a_number() {
+        let numbered: Vec<String> = (0..MAX_COMPARED + 10).map(|n| format!("{n:02} Meeting.md")).collect();
+        let mut notes: Vec<(&str, &str)> = numbered.iter().map(|path| (path.as_str(), "Text.")).collect();
+        notes.extend([("Meeting.md", "How we meet."), ("Index.md", "[[Meetng]] [[07 Meetng]]")]);
+        let (_folder, index) = vault(&notes);
+        let expected = ["[[Meetng]] -> Meeting.md likely", "[[07 Meetng]] -> 07 Meeting.md likely"];
+        assert_eq!(proposals(&index), expected);
     }
 
     #[test]

@@ -267,7 +267,9 @@ fn on_one_line(text: &str) -> String {
 /// The names of notes, found by the stem of their first word.
 struct NameTable {
     names: Vec<TableName>,
-    by_first: HashMap<String, Vec<usize>>,
+    by_stems: HashMap<Vec<String>, Vec<usize>>,
+    /// The most words of a name, by its first stem.
+    longest: HashMap<String, usize>,
     paths: HashMap<FileId, VaultPath>,
 }
 
@@ -322,37 +324,37 @@ impl NameTable {
                 names.extend(named);
             }
         }
-        let mut by_first: HashMap<String, Vec<usize>> = HashMap::new();
-        for (at, name) in names.iter().enumerate() {
-            by_first.entry(name.stems[0].clone()).or_default().push(at);
+        let mut by_stems: HashMap<Vec<String>, Vec<usize>> = HashMap::new();
+        let mut longest: HashMap<String, usize> = HashMap::new();
+        for (at, TableName { stems, .. }) in names.iter().enumerate() {
+            by_stems.entry(stems.clone()).or_default().push(at);
+            let most = longest.entry(stems[0].clone()).or_default();
+            *most = stems.len().max(*most);
         }
-        by_first.values_mut().for_each(|all| all.sort_by_key(|at| std::cmp::Reverse(names[*at].stems.len())));
-        Ok(Self { names, by_first, paths: store.paths()?.into_iter().collect() })
+        Ok(Self { names, by_stems, longest, paths: store.paths()?.into_iter().collect() })
     }
 
     /// The names in the prose of a note, the longest at each position, in order.
     fn named_in(&self, note: &Note) -> Vec<NameOccurrence> {
         let body = &note.text[note.body.clone()];
         let prose = Prose::of(note);
-        let words: Vec<(String, Range<usize>)> = words(body).collect();
+        let (stems, spans): (Vec<String>, Vec<Range<usize>>) = words(body).unzip();
         let mut found = Vec::new();
         let mut at = 0;
-        while let Some((first, _)) = words.get(at) {
-            let mut length = 1;
-            for &name in self.by_first.get(first).into_iter().flatten() {
-                let TableName { stems, text, .. } = &self.names[name];
-                let Some(here) = words.get(at..at + stems.len()) else { continue };
-                // If several notes have the same name, each of them is named.
-                if stems.len() < length || !here.iter().map(|(stem, _)| stem).eq(stems) {
-                    continue;
-                }
-                let span = here[0].1.start..here[here.len() - 1].1.end;
-                if !is_one_phrase(body, here) {
-                    continue;
-                }
-                length = stems.len();
-                let written = &body[span.clone()];
-                let Some(spelling) = spelling(written, text) else { continue };
+        while let Some(first) = stems.get(at) {
+            let longest = self.longest.get(first).copied().unwrap_or(0).min(stems.len() - at);
+            let named = (1..=longest).rev().find_map(|length| {
+                let names = self.by_stems.get(&stems[at..at + length])?;
+                is_one_phrase(body, &spans[at..at + length]).then_some((length, names))
+            });
+            let Some((length, names)) = named else {
+                at += 1;
+                continue;
+            };
+            let span = spans[at].start..spans[at + length - 1].end;
+            // If several notes have the same name, each of them is named.
+            for &name in names {
+                let Some(spelling) = spelling(&body[span.clone()], &self.names[name].text) else { continue };
                 let span = note.body.start + span.start..note.body.start + span.end;
                 // A heading that equals the name has the same subject, and need not link to the note.
                 let is_heading = note.headings.iter().any(|heading| heading.text == note.text[span.clone()]);
@@ -397,10 +399,10 @@ fn words(text: &str) -> impl Iterator<Item = (String, Range<usize>)> {
 }
 
 /// Whether words form one phrase: only spaces, hyphens and similar characters are between them.
-fn is_one_phrase(body: &str, words: &[(String, Range<usize>)]) -> bool {
+fn is_one_phrase(body: &str, words: &[Range<usize>]) -> bool {
     words.windows(2).all(|pair| {
         // Pairs of characters overlap.
-        let between = body.get(pair[0].1.end..pair[1].1.start).unwrap_or_default();
+        let between = body.get(pair[0].end..pair[1].start).unwrap_or_default();
         between.chars().all(|c| {
             matches!(c, ' ' | '\u{a0}' | '-' | '–' | '_' | '\'' | '’' | '&' | '/' | '.' | ':' | ',' | '(' | ')')
         }) && !between.contains(". ")

@@ -132,6 +132,15 @@ impl Index {
             _lock: lock,
         })
     }
+
+    /// Why a watcher of this vault would have to poll, if the system does not report changes of its files. Watches the
+    /// vault for a moment, as [`Index::watch`] would, and takes no lock.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Vault`] when the folder does not exist.
+    pub fn watch_notice(&self) -> Result<Option<String>> {
+        Ok(FileWatcher::new(&self.vault, WatchOptions::default().debounce)?.notice())
+    }
 }
 
 /// The events of a watched vault, as they happen. Requesting the next one waits for it and syncs meanwhile. The

@@ -8,7 +8,7 @@
 //!       ── names ───> notes that are called so, and their bands of scores  rank/name_match.rs
 //!       ── meaning ─> bounds of every passage's cosine                     rank/cosine_bounds.rs
 //!       ── impute ──> the cosine of a passage that has no vector yet       rank/imputed_cosine.rs
-//!       ── prune ───> which passages can be among the k best               rank/prune.rs
+//!       ── prune ───> which passages can be among the k best               rank/k_best_candidates.rs
 //!       ── fuse ────> the k best sums, exact                               rank/fuse.rs
 //!       ── hits ────> their texts, titles, tags                            make_hits.rs, hit.rs, excerpt.rs
 //!       ── rerank ──> only if asked: the best in another model's order     rerank.rs

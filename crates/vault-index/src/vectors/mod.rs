@@ -24,9 +24,9 @@
 //!     best.push(rescore(q, v[slot]), slot)                    f32
 //! ```
 //!
-//! The bounds are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is `search/rank/prune.rs` and
-//! `search/rank/fuse.rs`, where the scores of words and of titles are added to the bounds. The first search by meaning
-//! of a snapshot instead computes fine intervals of all rows while `store/vectors.rs` reads them.
+//! The bounds are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is in `search/rank`,
+//! `k_best_candidates.rs` and `fuse.rs`, where the scores of words and of titles are added to the bounds. The first
+//! search by meaning of a snapshot instead computes fine intervals of all rows while `store/vectors.rs` reads them.
 //!
 //! 1. **Codes.** A row is stored as one byte per dimension (`v̂ = scale · codes`), a quarter of its f32 size, with
 //!    `‖v − v̂‖` rounded up. That turns the estimate `q̂·v̂` into an interval of about ±.015 that contains the true
@@ -63,14 +63,14 @@ mod kernel;
 mod quantize;
 mod block;
 mod scan;
-mod k_best_heap;
+mod score_heap;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use block::{BLOCK_ROWS, Block, block_and_row, block_len, row_bytes, row_offsets};
-pub use k_best_heap::TopK;
 pub use kernel::Kernel;
 pub use quantize::rescore;
 pub(crate) use quantize::{QuantizedRow, QueryCodes};
 pub(crate) use scan::{Codes, Interval, MAX_SLOTS};
+pub use score_heap::TopK;

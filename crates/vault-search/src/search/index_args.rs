@@ -64,6 +64,12 @@ it once everything is committed.\n\nExamples:\n  vault-index watch\n  vault-inde
     /// Show what the index holds and what state it is in
     #[command(after_long_help = "Examples:\n  vault-index status\n  vault-index status --json")]
     Status(StatusArgs),
+    /// Find what commonly goes wrong with a vault and its index, and what to do about it
+    #[command(
+        after_long_help = "It reads changed notes first, but embeds nothing. A problem is something that does not work; a notice is something \
+that may be intended. With several --vault, it examines each. vault-agent mcp doctor checks assistants.\n\nExit codes: 0 no problem, 1 a problem.\n\nExamples:\n  vault-index doctor\n  vault-index doctor --vault ~/Notes --json"
+    )]
+    Doctor(ListArgs),
     /// List all indexes in your cache folder, and whether their vaults are still there
     #[command(after_long_help = "Examples:\n  vault-index list\n  vault-index list --jsonl")]
     List(ListArgs),
@@ -352,6 +358,8 @@ mod tests {
             "status --json",
             "status --warnings",
             "sync --warnings",
+            "doctor",
+            "doctor --vault v --json",
             "list",
             "list --jsonl",
             "mentions a.md --json",

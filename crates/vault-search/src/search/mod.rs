@@ -33,6 +33,7 @@ mod sync;
 
 mod graph;
 mod status;
+mod doctor;
 mod list;
 mod watch;
 
@@ -43,6 +44,7 @@ use clap::{CommandFactory, Parser};
 use crate::{CliResult, Failure, JsonArgs, Out, VaultArgs};
 
 pub use background::{embed_in_background, embed_main};
+pub use doctor::{Finding, FindingKind, doctor};
 use index_args::{Command, IndexArgs, ReportArgs, SyncArgs};
 use search_args::SearchArgs;
 use settings::IndexedVaultArgs;
@@ -92,7 +94,7 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
     match args.command {
         Command::List(_) | Command::Completions(_) | Command::Man(_) => vault.refuse()?,
         Command::Stop(_) | Command::Models(_) | Command::Forget(_) | Command::Adopt(_) => vault.refuse_filling()?,
-        Command::Status(_) => vault.refuse_syncing()?,
+        Command::Status(_) | Command::Doctor(_) => vault.refuse_syncing()?,
         _ => {}
     }
     let manuals = || [IndexArgs::command(), SearchArgs::command()];
@@ -102,6 +104,7 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
         Command::Watch(args) => watch::run(&vault, &args, out),
         Command::Stop(args) => sync::stop(&vault, &args, out),
         Command::Status(args) => status::status(&vault, &args.output, out),
+        Command::Doctor(args) => doctor::run(&vault, &args, Vec::new(), out),
         Command::List(args) => list::run(&args, out),
         Command::Check(args) => status::check(&vault, &args, out),
         Command::Models(args) => status::models(&vault, &args, out),

@@ -58,7 +58,7 @@ pub use plan::run_value as run_plan;
 use plan_args::PlanCommand;
 pub use plan_args::{EditorArgs, ExecutionArgs, MacroCommand, MacroSaveArgs};
 pub use plan_text::{texts_for_client, texts_of_change};
-pub use preview_text::cut;
+pub use preview_text::{cut, cut_beside, texts_of};
 pub use settings::{OpenedVault, check_settings, open_with_settings, policy_of};
 pub use shared_help::shared_help;
 pub use undo::{redo, undo};

@@ -60,7 +60,7 @@ fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult 
 
 pub(super) fn preview(vault_args: &VaultArgs, args: &PlanPreviewArgs, out: &mut Out) -> CliResult {
     with_toolbox(vault_args, &args.context, |toolbox| {
-        let prepared = dry_run(toolbox, &json_of(&args.plan.file)?, &args.set, &mut Vec::new())?;
+        let prepared = prepared(toolbox, &json_of(&args.plan.file)?, &args.set, &mut Vec::new())?;
         print_preview(&prepared.preview, toolbox, if args.plan.json { Format::Json } else { Format::Human }, out)
     })
 }
@@ -91,7 +91,7 @@ pub fn run_value(
         toolbox.set_now(time.to_zoned(TimeZone::system()));
     }
     let mut asked = defaults.to_vec();
-    let prepared = dry_run(toolbox, value, &args.set, &mut asked)?;
+    let prepared = prepared(toolbox, value, &args.set, &mut asked)?;
     if args.dry_run {
         let format = if args.jsonl { Format::JsonLines } else { Format::Human };
         return print_preview(&prepared.preview, toolbox, format, out);
@@ -116,10 +116,7 @@ pub fn run_value(
     done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
     say_notices(&done.notices);
     if let Some((step, error)) = &done.failed {
-        let left = match done.transaction {
-            Some(_) => format!("the steps before it stay; {} undo reverts them", program()),
-            None => "nothing was changed".to_owned(),
-        };
+        let left = done.what_is_left(&format!("{} undo reverts them", program()));
         let message = format!("step {step}: {}", error.message());
         return Err(Error::new(error.kind(), message).with_remedy(left).into());
     }
@@ -153,7 +150,7 @@ struct PreparedPlan {
 }
 
 /// Checks and previews a plan. Missing parameters are taken from `known`, or asked for and added to it.
-fn dry_run(
+fn prepared(
     toolbox: &mut Toolbox,
     value: &Value,
     set: &[String],
@@ -176,7 +173,7 @@ fn dry_run(
         }
     }
     let listening = crate::listen();
-    let preview = plan::preview(toolbox, &checked, &parameters, Cancel::on(listening.flag()))?;
+    let preview = plan::dry_run(toolbox, &checked, &parameters, Cancel::on(listening.flag()))?;
     Ok(PreparedPlan { checked, parameters, preview })
 }
 
@@ -236,7 +233,7 @@ impl ChangeEditor for PlanEditor<'_> {
     }
 
     fn edited(&mut self, edited: Value) -> Result<PreparedChange> {
-        let again = dry_run(self.toolbox, &edited, &self.args.set, self.known)?;
+        let again = prepared(self.toolbox, &edited, &self.args.set, self.known)?;
         if let Some(blocked) = again.preview.blocked {
             return Err(blocked);
         }
@@ -249,7 +246,7 @@ impl ChangeEditor for PlanEditor<'_> {
         let Self { toolbox, checked, parameters, .. } = self;
         let again = |left_out: &BTreeSet<CallId>| {
             let listening = crate::listen();
-            plan::preview_without(toolbox, checked, parameters, left_out, Cancel::on(listening.flag()))
+            plan::dry_run_without(toolbox, checked, parameters, left_out, Cancel::on(listening.flag()))
         };
         Ok(match choose_of_plan(plan, again)? {
             PartChoice::Part(rest) => PartChoice::Part(PreparedChange::of_plan(rest, self.toolbox.policy())),

@@ -27,7 +27,7 @@ const FOLDED_FROM: usize = 100;
 
 /// Returns a change as two texts for people. The first has long lines folded around the changes and ends soon after the
 /// height of the terminal, see [`cut`]; the second is complete.
-pub(super) fn texts_of(preview: &Preview) -> (String, String) {
+pub fn texts_of(preview: &Preview) -> (String, String) {
     texts_after(Vec::new(), preview)
 }
 
@@ -47,7 +47,7 @@ pub fn texts_after(head: Vec<String>, preview: &Preview) -> (String, String) {
     lines.extend(preview.notices.iter().map(|notice| format!("note: {}", sanitize_line(notice))));
     let mut whole = lines.clone();
     let deadline = Instant::now() + MARKED_FOR;
-    let rows = rows();
+    let rows = rows(ROWS_LEFT);
     for diff in preview.files.iter().filter_map(|file| file.diff.as_ref()) {
         let diff: Vec<String> = std::iter::once(String::new()).chain(diff_lines(diff)).collect();
         if lines.len() <= rows {
@@ -87,16 +87,21 @@ pub(super) fn has_parts(preview: &Preview) -> bool {
     preview.files.len() > 1 || preview.files.iter().filter_map(|file| file.diff.as_ref()).any(|diff| hunks(diff) > 1)
 }
 
-/// Returns the number of rows of the terminal that a text may take.
-fn rows() -> usize {
-    Paint::stderr().height().map_or(SHOWN_LINES, |rows| rows.saturating_sub(ROWS_LEFT).max(LEAST_ROWS))
+/// Returns the number of rows of the terminal that a text may take beside `others`.
+fn rows(others: usize) -> usize {
+    Paint::stderr().height().map_or(SHOWN_LINES, |rows| rows.saturating_sub(others).max(LEAST_ROWS))
 }
 
 /// Truncates a text to the height of the terminal, with a line for the number of missing lines of the whole. Also
 /// returns whether any are missing.
 pub fn cut(text: &str, whole: &str) -> (String, bool) {
+    cut_beside(text, whole, ROWS_LEFT)
+}
+
+/// [`cut`] where other text takes `others` rows of the terminal.
+pub fn cut_beside(text: &str, whole: &str, others: usize) -> (String, bool) {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let fitting = fitting(&mut lines, rows(), Paint::stderr().width().unwrap_or(usize::MAX));
+    let fitting = fitting(&mut lines, rows(others), Paint::stderr().width().unwrap_or(usize::MAX));
     let all = whole.lines().count();
     if fitting < all {
         lines.push(format!("... {}", counted(all - fitting, "more line")));

@@ -418,7 +418,7 @@ fn an_index_where_nothing_can_be_written() {
 
 /// Runs a command as somebody whom permissions bind: as root it runs as nobody, from a place where nobody can reach it.
 #[cfg(unix)]
-fn run_unprivileged(vault: &Vault, program: &str, arguments: &[&str]) -> std::process::Output {
+pub fn run_unprivileged(vault: &Vault, program: &str, arguments: &[&str]) -> std::process::Output {
     use std::os::unix::fs::MetadataExt;
     use std::os::unix::process::CommandExt;
 
@@ -444,7 +444,7 @@ fn run_unprivileged(vault: &Vault, program: &str, arguments: &[&str]) -> std::pr
 }
 
 #[cfg(unix)]
-fn set_mode(path: &std::path::Path, mode: u32) {
+pub fn set_mode(path: &std::path::Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }

@@ -6,6 +6,7 @@ mod bad_input;
 mod commands;
 mod crash;
 mod damage;
+mod doctor;
 mod output;
 mod rerank;
 #[cfg(target_os = "linux")]

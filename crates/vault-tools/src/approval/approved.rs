@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::prepared::{PreparedChange, PreparedKind};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::journal::TransactionId;
 use crate::log::Approval;
 use crate::plan::{self, Event, PlanRun, RunStatus};
@@ -157,12 +157,9 @@ impl AppliedChange {
 }
 
 fn of_plan(ended: PlanRun) -> Result<ChangeOutput> {
-    if let Some((step, error)) = ended.failed {
-        let left = match ended.transaction {
-            Some(id) => format!("the steps before it stay; undo transaction {id} to revert them"),
-            None => "nothing was changed".to_owned(),
-        };
-        return Err(Error::new(error.kind(), format!("step {step}: {}", error.message())).with_remedy(left));
+    if let Some((step, error)) = &ended.failed {
+        let undo = ended.transaction.map(|id| format!("undo transaction {id} to revert them")).unwrap_or_default();
+        return Err(error.clone().within(format!("step {step}")).with_remedy(ended.what_is_left(&undo)));
     }
     let left_out = ended.left_out.iter();
     let left_out: Vec<Value> = left_out

@@ -109,9 +109,9 @@ fn prepare_plan(
     }
     let mut parameters = Parameters::needed(toolbox, &checked.parameters)?;
     given.iter().for_each(|(name, value)| parameters.set(name.clone(), value.clone()));
-    let mut preview = plan::preview_without(toolbox, &checked, &parameters, left_out, cancel)?;
+    let mut preview = plan::dry_run_without(toolbox, &checked, &parameters, left_out, cancel)?;
     if !left_out.is_empty() {
-        preview.note_links_to_left_out(&plan::preview(toolbox, &checked, &parameters, cancel)?);
+        preview.note_links_to_left_out(&plan::dry_run(toolbox, &checked, &parameters, cancel)?);
     }
     Ok(PreparedChange::of_plan(preview, toolbox.policy()))
 }

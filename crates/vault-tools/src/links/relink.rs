@@ -15,9 +15,9 @@ use vault_index::FileId;
 use vault_index::links::{Names, Resolver, link_key};
 use vault_index::note::ParseOptions;
 
-use super::format::{LinkFormat, LinkRewrite, encode};
 use super::index::{CarriedText, Delta, LinkIndex};
 use super::occurrences::{Fragment, LinkEncoding, LinkOccurrence, edit_in_json, fragments};
+use super::style::{LinkFormat, LinkRewrite, encode};
 use crate::change::Notice;
 use crate::content::Content;
 use crate::edit::{TextEdit, apply_edits};

@@ -6,8 +6,8 @@ use vault_index::VaultPath;
 use vault_index::links::Names;
 use vault_index::note::ParseOptions;
 
-use super::format::{LinkFormat, LinkRewrite, encode};
 use super::occurrences::{LinkEncoding, LinkOccurrence, links_of_text};
+use super::style::{LinkFormat, LinkRewrite, encode};
 use crate::edit::TextEdit;
 
 /// The new target of a link.

@@ -36,21 +36,21 @@ const MAX_OUTPUT_BYTES: usize = 256_000_000;
 /// # Errors
 /// A missing parameter; the error of a step whose failure ends the plan, with the step and the item of its loop;
 /// [`ErrorKind::Denied`] if a step, or one of its changes, is denied.
-pub fn preview(
+pub fn dry_run(
     toolbox: &mut Toolbox,
     checked: &ValidPlan,
     parameters: &Parameters,
     cancel: Cancel<'_>,
 ) -> Result<PlanPreview> {
-    preview_without(toolbox, checked, parameters, &BTreeSet::new(), cancel)
+    dry_run_without(toolbox, checked, parameters, &BTreeSet::new(), cancel)
 }
 
-/// Like [`preview`], but without the calls that a person left out, and without the steps that depend on a step of which
+/// Like [`dry_run`], but without the calls that a person left out, and without the steps that depend on a step of which
 /// nothing remains.
 ///
 /// # Errors
-/// The errors of [`preview`].
-pub fn preview_without(
+/// The errors of [`dry_run`].
+pub fn dry_run_without(
     toolbox: &mut Toolbox,
     checked: &ValidPlan,
     parameters: &Parameters,

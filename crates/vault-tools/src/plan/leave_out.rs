@@ -27,7 +27,7 @@ pub struct SeparableCall {
 
 impl PlanPreview {
     /// Returns the calls that do more than edit the [`PlanPreview::separable_files`]. To leave some out, preview the
-    /// plan again with [`preview_without`](super::preview_without), because other calls can depend on them.
+    /// plan again with [`dry_run_without`](super::dry_run_without), because other calls can depend on them.
     pub fn separable_calls(&self) -> Vec<SeparableCall> {
         let files = self.separable_files();
         let is_separable = |path: &String| files.binary_search_by(|file| file.path().as_str().cmp(path)).is_ok();

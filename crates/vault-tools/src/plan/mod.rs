@@ -24,7 +24,7 @@ mod history;
 mod run;
 
 pub use condition::Condition;
-pub use dry_run::{preview, preview_without};
+pub use dry_run::{dry_run, dry_run_without};
 pub use foreach::LeftOutItem;
 pub(crate) use history::has_succeeded;
 pub use history::{last_successful, prune as prune_history};

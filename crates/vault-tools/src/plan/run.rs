@@ -45,6 +45,8 @@ pub struct PlanRun {
     pub left_out_hunks: Vec<LeftOutHunks>,
     /// Notices of the finished steps, each with the id of the step.
     pub notices: Vec<String>,
+    /// The ids of the host's commands that ran. No undo reverts what they did.
+    pub commands: Vec<String>,
 }
 
 /// Applies the changes of a preview. `approval` records who approved it; `on_event` is called with each event.
@@ -52,7 +54,8 @@ pub struct PlanRun {
 /// Exactly the actions of the preview are applied. If one of the files they concern has changed since, nothing is done.
 /// If the disk fails, the vault is rolled back to its state before the plan, after the attempts that the step allows. A
 /// step that is cancelled while it changes files is rolled back, so that no step is half done; the steps before it
-/// remain applied, and `undo` reverts them. A step also remains applied if only its host effects failed.
+/// remain applied, and `undo` reverts them. A step also remains applied if only its host effects failed. A command that
+/// ran is not reverted: it is in [`PlanRun::commands`], also if all files were rolled back.
 ///
 /// # Errors
 /// [`PlanPreview::blocked`]; [`ErrorKind::Denied`] if it was not approved; the error of a step whose effects a person
@@ -120,6 +123,7 @@ fn run_approved(
         outputs: BTreeMap::new(),
         skipped: Vec::new(),
         host_acted: false,
+        commands: Vec::new(),
         disk_failures: 0,
         failed: None,
     };
@@ -130,7 +134,7 @@ fn run_approved(
         let options = ApplyOptions::new().label(&preview.plan.goal).editors(editors).progress(&mut progress);
         match vault.apply(&preview.change, options).map_err(|error| policy.discreet(error, &named)) {
             Ok(done) => transaction = (done.done > 0).then_some(done.id),
-            Err(error) if error.kind() == ErrorKind::Conflict => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Conflict && cursor.commands.is_empty() => return Err(error),
             // The vault has been rolled back, so the next attempt starts at the first step.
             Err(error) => match cursor.restart(&error) {
                 Ok(true) => continue,
@@ -145,7 +149,7 @@ fn run_approved(
     if cursor.failed.is_none() {
         cursor.reach(usize::MAX);
     }
-    let StepCursor { outputs, failed, skipped, .. } = cursor;
+    let StepCursor { outputs, failed, skipped, commands, .. } = cursor;
     let done = || preview.steps.iter().filter(|step| outputs.contains_key(&step.id));
     let notices = done().flat_map(StepPreview::named_notices).collect();
     let hunks = preview.left_out.iter().filter(|file| done().any(|step| step.paths.contains(&file.path)));
@@ -161,7 +165,7 @@ fn run_approved(
         Some((_, error)) if error.kind() == ErrorKind::Cancelled => RunStatus::Cancelled,
         Some(_) => RunStatus::Failed,
     };
-    Ok(PlanRun { status, transaction, outputs, failed, skipped, left_out, left_out_hunks, notices })
+    Ok(PlanRun { status, transaction, outputs, failed, skipped, left_out, left_out_hunks, notices, commands })
 }
 
 /// Checks the approval. A plan that the policy denies is denied here too, even if it was approved.
@@ -234,6 +238,8 @@ struct StepCursor<'a> {
     skipped: Vec<(String, String)>,
     /// Whether the host did something, so that the run cannot be restarted.
     host_acted: bool,
+    /// The commands of the host that ran.
+    commands: Vec<String>,
     /// The number of disk failures.
     disk_failures: u32,
     /// The step at which the run ended early.
@@ -267,9 +273,11 @@ impl<'a> StepCursor<'a> {
         Ok(true)
     }
 
-    /// Records that the current step failed finally, and that all steps were rolled back.
+    /// Records that the current step failed finally, and that all files were rolled back. Steps on which only the host
+    /// acts stay done.
     fn fail_all(&mut self, error: Error) {
-        self.outputs.clear();
+        let acts = |id: &String| self.preview.steps.iter().any(|step| step.id == *id && !step.effects.is_empty());
+        self.outputs.retain(|id, _| acts(id));
         self.fail(error, self.disk_failures.max(1));
     }
 
@@ -338,7 +346,12 @@ impl<'a> StepCursor<'a> {
         for (number, effect) in step.effects.iter().enumerate() {
             self.report_progress(step, step.actions.len() + number);
             self.host_acted = true;
-            let Err((error, attempt)) = self.run_effect(step, effect) else { continue };
+            let Err((error, attempt)) = self.run_effect(step, effect) else {
+                if let HostEffect::Command { id, .. } = effect {
+                    self.commands.push(id.clone());
+                }
+                continue;
+            };
             if !self.can_ignore_failure(step) {
                 return self.fail(error, attempt);
             }
@@ -352,12 +365,13 @@ impl<'a> StepCursor<'a> {
         self.note_time(step);
     }
 
-    /// Runs an effect as often as the step's retry allows. The error comes with the number of its attempt.
+    /// Runs an effect as often as the step's retry allows, unless it may have run although the host did not say so. The
+    /// error comes with the number of its attempt.
     fn run_effect(&mut self, step: &StepPreview, effect: &HostEffect) -> Result<(), (Error, u32)> {
         let retry = self.retry(step);
         let mut attempt = 1;
         while let Err(error) = effect.run(self.host) {
-            if attempt >= retry.max_attempts {
+            if attempt >= retry.max_attempts || error.kind() == ErrorKind::TimedOut {
                 return Err((error, attempt));
             }
             self.report_failure(step, &error, attempt, true);
@@ -488,6 +502,22 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<LeftOutHunks>,
     },
+}
+
+impl PlanRun {
+    /// Returns what a plan that has failed leaves behind, and how to revert it. `undo` reverts its changes of files.
+    pub fn what_is_left(&self, undo: &str) -> String {
+        let files = match (self.transaction, &self.commands[..]) {
+            (Some(_), _) => format!("the steps before it stay; {undo}"),
+            (None, []) => "nothing was changed".to_owned(),
+            (None, _) => "no file was changed by the plan".to_owned(),
+        };
+        match &self.commands[..] {
+            [] => files,
+            [one] => format!("{files}; it ran the command {one}, which cannot be undone"),
+            several => format!("{files}; it ran the commands {}, which cannot be undone", several.join(", ")),
+        }
+    }
 }
 
 /// How a run ended.

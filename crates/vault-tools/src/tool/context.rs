@@ -117,7 +117,10 @@ impl HostEffect {
         match self {
             Self::Open { path, new_leaf, line } => {
                 let leaf = if *new_leaf { Leaf::New } else { Leaf::Current };
-                host.open(&SafePath::new_or_existing(path, |_| true)?, leaf, *line).map(drop)
+                match host.open(&SafePath::new_or_existing(path, |_| true)?, leaf, *line)? {
+                    true => Ok(()),
+                    false => Err(Error::new(ErrorKind::Refused, "the app does not show it").at(path)),
+                }
             }
             Self::Command { id, .. } => host.run_command(id),
         }

@@ -2,12 +2,13 @@
 //!
 //! The test runs itself as a child, which ends at its n-th step (`failpoint.rs`), for every n there is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::tests::{open, path, snapshot, write};
 use super::*;
-use crate::*;
+use crate::host::OpenEditors;
+use crate::{failpoint, *};
 
 const FOLDER: &str = "VAULT_TOOLS_CRASH_FOLDER";
 const DOES: &str = "VAULT_TOOLS_CRASH_DOES";
@@ -39,10 +40,21 @@ fn make(folder: &Path) {
     }
 }
 
-fn change(vault: &Vault) {
+fn change(vault: &Vault, editors: Option<Box<dyn OpenEditors>>) {
     let mut overlay = vault.overlay();
     propose(&mut overlay);
-    vault.apply(&overlay.change(), ApplyOptions::default()).unwrap();
+    vault.apply(&overlay.change(), ApplyOptions::default().editors(editors)).unwrap();
+}
+
+/// The editors of an app that has every file open. It outlives this process, and writes in place.
+struct Editors(PathBuf);
+
+impl OpenEditors for Editors {
+    fn replace(&mut self, path: &SafePath, _: &str, after: &str) {
+        failpoint::step();
+        std::fs::write(self.0.join(path.as_str()), after).unwrap();
+        failpoint::step();
+    }
 }
 
 /// In a process that `run` has started, this is what it does.
@@ -51,7 +63,8 @@ fn a_process_told_to_die_at_a_step_ends_there() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let vault = open(Path::new(&folder));
         return match std::env::var(DOES).unwrap().as_str() {
-            "apply" => change(&vault),
+            "apply" => change(&vault, None),
+            "edit" => change(&vault, Some(Box::new(Editors(Path::new(&folder).join("vault"))))),
             "undo" => drop(vault.undo(None, Force::No).unwrap()),
             "redo" => drop(vault.redo(Force::No).unwrap()),
             "open" => {}
@@ -122,6 +135,12 @@ fn killed_anywhere(prepare: &dyn Fn(&Path), does: &str) {
 #[test]
 fn killed_while_applying() {
     killed_anywhere(&|_| {}, "apply");
+}
+
+/// Also between the save of an editor and the record of it.
+#[test]
+fn killed_while_editors_apply() {
+    killed_anywhere(&|_| {}, "edit");
 }
 
 #[test]

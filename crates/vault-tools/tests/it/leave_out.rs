@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use vault_tools::approval::run_plan;
-use vault_tools::plan::{CallId, Parameters, PlanPreview, StepState, preview, preview_without, validate};
+use vault_tools::plan::{CallId, Parameters, PlanPreview, StepState, dry_run, dry_run_without, validate};
 use vault_tools::{Cancel, ErrorKind, Force, Grants, Toolbox};
 
 use crate::vault::{TestVault, apply, assert_same, seen};
@@ -41,8 +41,8 @@ fn previewed(toolbox: &mut Toolbox, without: &[(&str, Option<usize>)]) -> PlanPr
     let id = |(step, item): &(&str, Option<usize>)| CallId { step: step.to_string(), item: *item };
     let without: BTreeSet<CallId> = without.iter().map(id).collect();
     match without.is_empty() {
-        true => preview(toolbox, &checked, &parameters, Cancel::default()).unwrap(),
-        false => preview_without(toolbox, &checked, &parameters, &without, Cancel::default()).unwrap(),
+        true => dry_run(toolbox, &checked, &parameters, Cancel::default()).unwrap(),
+        false => dry_run_without(toolbox, &checked, &parameters, &without, Cancel::default()).unwrap(),
     }
 }
 

@@ -73,18 +73,18 @@ fn exported_and_imported() {
 
 #[test]
 fn a_macro_runs_as_any_plan() {
-    use vault_tools::plan::{Parameters, preview, validate};
+    use vault_tools::plan::{Parameters, dry_run, validate};
     let vault = TestVault::new("//- a.md\nx\n");
     let mut toolbox = vault.toolbox();
     let saved = Macros::new(toolbox.vault().state()).save(&toolbox, "daily", &plan(), &untried()).unwrap();
     let checked = validate(&saved.plan, &toolbox).unwrap();
     let mut parameters = Parameters::of(&toolbox.editor().unwrap(), &toolbox.now());
-    let error = preview(&mut toolbox, &checked, &parameters, Cancel::default()).unwrap_err().to_string();
+    let error = dry_run(&mut toolbox, &checked, &parameters, Cancel::default()).unwrap_err().to_string();
     assert!(error.contains("folderName") && error.contains("selection") && error.contains("who"), "{error}");
     for (name, value) in [("folderName", "In"), ("selection", "S"), ("who", "me")] {
         parameters.set(name, value);
     }
-    let shown = preview(&mut toolbox, &checked, &parameters, Cancel::default()).unwrap();
+    let shown = dry_run(&mut toolbox, &checked, &parameters, Cancel::default()).unwrap();
     let save = |toolbox: &vault_tools::Toolbox| {
         let options = SaveOptions::default().if_exists(IfExists::Replace);
         Macros::new(toolbox.vault().state()).save(toolbox, "tried", &plan(), &options)

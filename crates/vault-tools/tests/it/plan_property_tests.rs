@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use vault_tools::approval::run_plan;
-use vault_tools::plan::{CallId, Parameters, RunStatus, preview, preview_without, validate};
+use vault_tools::plan::{CallId, Parameters, RunStatus, dry_run, dry_run_without, validate};
 use vault_tools::{Cancel, Editor, Force, Leaf, Position, SafePath, Settings};
 
 use crate::vault::{TestVault, Tree, assert_same, seen};
@@ -120,7 +120,7 @@ proptest! {
             .collect();
         let plan = json!({ "version": "1.1", "goal": "a law", "riskLevel": "writes", "steps": steps });
         let checked = validate(&plan, &toolbox).unwrap();
-        let shown = preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
+        let shown = dry_run(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
         let is_left_out = |part: usize| left_out >> (part % 32) & 1 == 1;
         let mut part = 0;
         let mut next = || {
@@ -130,7 +130,7 @@ proptest! {
         let without: BTreeSet<CallId> =
             shown.separable_calls().into_iter().filter(|_| next()).map(|call| call.id).collect();
         let parameters = Parameters::default();
-        let mut chosen = preview_without(&mut toolbox, &checked, &parameters, &without, Cancel::default()).unwrap();
+        let mut chosen = dry_run_without(&mut toolbox, &checked, &parameters, &without, Cancel::default()).unwrap();
         prop_assert!(!without.is_empty() || chosen.digest == shown.digest);
         let mut edited = chosen.separable_files();
         for file in &mut edited {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use vault_tools::approval::{Approver, AutoApprover, HeadlessApprover, run_plan};
-use vault_tools::plan::{Event, Parameters, PlanPreview, PlanRun, RunStatus, StepState, preview, validate};
+use vault_tools::plan::{Event, Parameters, PlanPreview, PlanRun, RunStatus, StepState, dry_run, validate};
 use vault_tools::{
     Approval, Cancel, Editor, Error, ErrorKind, Force, Leaf, Position, SafePath, Selection, Settings, Span, Toolbox,
     read_log,
@@ -20,7 +20,7 @@ pub(crate) fn previewed(toolbox: &mut Toolbox, plan: &Value, set: &Value) -> Res
     for (name, value) in set.as_object().into_iter().flatten() {
         parameters.set(name, value.clone());
     }
-    preview(toolbox, &checked, &parameters, Cancel::default())
+    dry_run(toolbox, &checked, &parameters, Cancel::default())
 }
 
 pub(crate) fn ran(toolbox: &mut Toolbox, preview: &PlanPreview) -> Result<PlanRun, Error> {

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use vault_tools::approval::{ChangeRequest, now, run_plan};
-use vault_tools::plan::{Event, Parameters, RunStatus, preview, validate};
+use vault_tools::approval::{ChangeRequest, now, run_plan, settle};
+use vault_tools::plan::{Event, Parameters, RunStatus, dry_run, validate};
 use vault_tools::{
-    Cancel, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, OpenEditors, Policy, SafePath, Settings, Toolbox,
+    Cancel, Editor, Error, ErrorKind, Force, Grants, Host, HostCommand, Leaf, OpenEditors, Policy, SafePath, Settings,
+    Toolbox, read_log,
 };
 
 use crate::plans::{previewed, ran, writing};
@@ -17,6 +18,18 @@ struct LiveHost {
     failures: u32,
     ran: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
     root: PathBuf,
+    command: &'static str,
+    /// What a failure is.
+    fails_with: ErrorKind,
+    /// What the command writes to a note, if anything.
+    writes: Option<(&'static str, &'static str)>,
+}
+
+impl LiveHost {
+    fn new(vault: &TestVault, failures: u32) -> Self {
+        let (ran, root) = (std::sync::Arc::default(), vault.root());
+        Self { failures, ran, root, command: "app:sort", fails_with: ErrorKind::Io, writes: None }
+    }
 }
 
 impl Host for LiveHost {
@@ -38,7 +51,7 @@ impl Host for LiveHost {
     }
 
     fn commands(&self) -> Result<Vec<HostCommand>, Error> {
-        Ok(vec![HostCommand { id: "app:sort".into(), name: "Sort".into() }])
+        Ok(vec![HostCommand { id: self.command.into(), name: "Sort".into() }])
     }
 
     fn run_command(&mut self, id: &str) -> Result<(), Error> {
@@ -47,9 +60,12 @@ impl Host for LiveHost {
         match self.failures.checked_sub(1) {
             Some(left) => {
                 self.failures = left;
-                Err(Error::new(ErrorKind::Io, "busy"))
+                Err(Error::new(self.fails_with, "busy"))
             }
-            None => Ok(()),
+            None => {
+                self.writes.into_iter().for_each(|(path, text)| std::fs::write(self.root.join(path), text).unwrap());
+                Ok(())
+            }
         }
     }
 }
@@ -70,8 +86,8 @@ fn command_plan(on_error: &str) -> Value {
 }
 
 fn with_live_host(vault: &TestVault, failures: u32) -> (Toolbox, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
-    let ran = std::sync::Arc::default();
-    let host = LiveHost { failures, ran: std::sync::Arc::clone(&ran), root: vault.root() };
+    let host = LiveHost::new(vault, failures);
+    let ran = std::sync::Arc::clone(&host.ran);
     (Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), Policy::default()), ran)
 }
 
@@ -116,6 +132,41 @@ fn a_retry_waits_and_gives_up_after_its_attempts() {
 }
 
 #[test]
+fn a_command_of_which_it_is_not_known_whether_it_ran_is_not_run_again() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let host = LiveHost { fails_with: ErrorKind::TimedOut, ..LiveHost::new(&vault, 1) };
+    let run = std::sync::Arc::clone(&host.ran);
+    let mut toolbox = Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), Policy::default());
+    let shown = previewed(&mut toolbox, &command_plan("retry"), &Value::Null).unwrap();
+    let done = ran(&mut toolbox, &shown).unwrap();
+    assert_eq!((done.status, run.lock().unwrap().len()), (RunStatus::Failed, 1));
+}
+
+#[test]
+fn a_command_that_ran_is_reported_and_logged_if_the_files_are_rolled_back() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let host = LiveHost { writes: Some(("a.md", "sorted\n")), ..LiveHost::new(&vault, 0) };
+    let mut toolbox = Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), Policy::default());
+    let mut plan = command_plan("stop");
+    // The command has changed the note of which the preview knows the text.
+    plan["steps"][2] = json!({
+        "id": "two", "tool": "append_to_note", "args": { "path": "a.md", "content": "two" }, "dependsOn": ["sort"],
+    });
+    plan["steps"].as_array_mut().unwrap().pop();
+    let request = ChangeRequest::Plan { plan, parameters: Map::new() };
+    let prepared = request.prepare(&mut toolbox, &now(), Cancel::default()).unwrap();
+    let approved = settle(prepared, &Grants::default(), &mut seen).unwrap();
+    let error = approved.carry_out(&mut toolbox, Cancel::default(), &mut |_| {}).unwrap().done().unwrap_err();
+    let said = "CONFLICT: a.md: step two: action 2 of 2 failed, and everything was rolled back: changed since it was read \
+                (no file was changed by the plan; it ran the command app:sort, which cannot be undone)";
+    assert_eq!(error.to_string(), said);
+    assert_eq!((vault.read("a.md").as_str(), vault.root().join("1.md").exists()), ("sorted\n", false));
+    let log = read_log(toolbox.vault().state()).unwrap();
+    let logged: Vec<(&str, bool)> = log.iter().map(|record| (record.tool.as_str(), record.error.is_none())).collect();
+    assert_eq!(logged, [("commands.run", true), ("append_to_note", false)]);
+}
+
+#[test]
 fn a_failed_command_stops_the_plan_and_what_was_done_stays() {
     let vault = TestVault::new("//- a.md\none\n");
     let before = vault.tree();
@@ -144,7 +195,7 @@ fn time_runs_out() {
     let plan = writing(json!([{ "id": "s", "tool": "vault.searchText", "args": { "query": "one" } }]));
     let checked = validate(&plan, &toolbox).unwrap();
     let error =
-        preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default().until(std::time::Instant::now()))
+        dry_run(&mut toolbox, &checked, &Parameters::default(), Cancel::default().until(std::time::Instant::now()))
             .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
 }
@@ -158,29 +209,41 @@ fn commands_are_denied_by_their_ids() {
         settings.denied_commands = denied.iter().map(ToString::to_string).collect();
         settings.compile().unwrap()
     };
-    for (policy, is_permitted) in [
-        (settings(&[], &[]), true),
-        (settings(&["app:sort"], &[]), true),
-        (settings(&["editor:*"], &[]), false),
-        (settings(&[], &["APP:*"]), false),
-        (settings(&["app:*"], &["app:sort"]), false),
+    // Ids are no paths: some plugins put the path of a note into them.
+    let of_note = "templater:Daily/Note.md";
+    for (command, policy, is_permitted) in [
+        ("app:sort", settings(&[], &[]), true),
+        ("app:sort", settings(&["app:sort"], &[]), true),
+        ("app:sort", settings(&["editor:*"], &[]), false),
+        ("app:sort", settings(&[], &["APP:*"]), false),
+        ("app:sort", settings(&["app:*"], &["app:sort"]), false),
+        (of_note, settings(&[], &["templater:*"]), false),
+        (of_note, settings(&["templater:*"], &[]), true),
     ] {
-        let host = LiveHost { failures: 0, ran: std::sync::Arc::default(), root: vault.root() };
+        let host = LiveHost { command, ..LiveHost::new(&vault, 0) };
         let mut toolbox = Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), policy);
         let list = toolbox.call("commands.list", json!({}), &mut seen).unwrap().value;
         assert_eq!(list["commands"].as_array().unwrap().len(), usize::from(is_permitted));
-        let run = toolbox.call("commands.run", json!({ "id": "app:sort" }), &mut seen);
+        let run = toolbox.call("commands.run", json!({ "id": command }), &mut seen);
         assert_eq!(run.as_ref().map_err(Error::kind).err(), (!is_permitted).then_some(ErrorKind::Denied), "{run:?}");
     }
     // An approval for a command that the settings have denied since does not run it.
     let (mut toolbox, _) = with_live_host(&vault, 0);
     let shown = previewed(&mut toolbox, &command_plan("stop"), &Value::Null).unwrap();
-    let ran = std::sync::Arc::default();
-    let host = LiveHost { failures: 0, ran: std::sync::Arc::clone(&ran), root: vault.root() };
+    let host = LiveHost::new(&vault, 0);
+    let ran = std::sync::Arc::clone(&host.ran);
     let mut stricter = Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), settings(&[], &["app:sort"]));
     let error = run_plan(&mut stricter, shown, &mut seen, Cancel::default(), &mut |_| {}).unwrap_err();
     assert_eq!((error.kind(), ran.lock().unwrap().len()), (ErrorKind::Denied, 0), "{error}");
     assert!(!vault.root().join("1.md").exists());
+}
+
+#[test]
+fn a_file_that_the_host_does_not_show_is_not_reported_as_open() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let mut toolbox = with_editing_host(&vault, true, |_, _| {});
+    let output = toolbox.call("workspace.openFile", json!({ "path": "a.md" }), &mut seen).unwrap();
+    assert_eq!(output.value, json!({ "path": "a.md", "opened": false }));
 }
 
 /// An editor that does with an edit of a file what a test says.

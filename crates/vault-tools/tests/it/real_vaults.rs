@@ -83,7 +83,7 @@ fn existing_notes_of_any_name_are_read_renamed_and_deleted() {
 #[cfg(unix)]
 #[test]
 fn plans_work_on_notes_of_any_name() {
-    use vault_tools::plan::{Parameters, preview, validate};
+    use vault_tools::plan::{Parameters, dry_run, validate};
     let vault = TestVault::new("//- N/plain.md\nx\n");
     vault.write("N/a: b..md", "x\n");
     vault.write("con.md", "x\n");
@@ -95,7 +95,7 @@ fn plans_work_on_notes_of_any_name() {
     ] });
     let mut toolbox = vault.toolbox();
     let checked = validate(&plan, &toolbox).unwrap();
-    let shown = preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
+    let shown = dry_run(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
     run_plan(&mut toolbox, shown.clone(), &mut seen, Cancel::default(), &mut |_| {}).unwrap();
     for name in ["N/plain.md", "N/a: b..md", "con.md"] {
         assert_eq!(vault.read(name), "x\n\ndone\n", "{name}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use vault_tools::approval::{AutoApprover, run_plan};
-use vault_tools::plan::{Parameters, PlanRun, RunStatus, preview, validate};
+use vault_tools::plan::{Parameters, PlanRun, RunStatus, dry_run, validate};
 use vault_tools::{Cancel, Force, Macros};
 
 use crate::vault::{TestVault, assert_same, tree};
@@ -25,7 +25,7 @@ fn check_on(vault: &TestVault, name: &str, set: &[(&str, &str)], look: impl FnOn
         parameter.default.into_iter().for_each(|value| parameters.set(&parameter.name, value));
     }
     set.iter().for_each(|(parameter, value)| parameters.set(*parameter, *value));
-    let shown = preview(&mut toolbox, &checked, &parameters, Cancel::default());
+    let shown = dry_run(&mut toolbox, &checked, &parameters, Cancel::default());
     let shown = shown.unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_same(&vault.tree(), &before, &format!("{name}: the preview"));
     let done = run_plan(&mut toolbox, shown.clone(), &mut AutoApprover, Cancel::default(), &mut |_| {}).unwrap();

@@ -718,7 +718,7 @@ fn every_call_leaves_a_line() {
 /// What a plan reads after it wrote is what it wrote, whichever tool it asks.
 #[test]
 fn a_plan_reads_what_it_wrote() {
-    use vault_tools::plan::{Parameters, preview, validate};
+    use vault_tools::plan::{Parameters, dry_run, validate};
     let vault = garden();
     let mut toolbox = vault.toolbox();
     let plan = json!({
@@ -733,7 +733,7 @@ fn a_plan_reads_what_it_wrote() {
         ]
     });
     let checked = validate(&plan, &toolbox).unwrap();
-    let shown = preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
+    let shown = dry_run(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
     let output = |id: &str| shown.steps.iter().find(|step| step.id == id).unwrap().output.clone();
     assert_eq!(output("back")[0]["source_path"], "Missing.md");
     assert_eq!(output("back").as_array().unwrap().len(), 1);
@@ -745,7 +745,7 @@ fn a_plan_reads_what_it_wrote() {
 
 /// The answers of a plan's steps, each of which waits for the one before.
 fn answers(toolbox: &mut Toolbox, steps: &[(&str, Value)]) -> Vec<Value> {
-    use vault_tools::plan::{Parameters, preview, validate};
+    use vault_tools::plan::{Parameters, dry_run, validate};
     let steps: Vec<Value> = steps
         .iter()
         .enumerate()
@@ -756,7 +756,7 @@ fn answers(toolbox: &mut Toolbox, steps: &[(&str, Value)]) -> Vec<Value> {
         .collect();
     let plan = json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": steps });
     let checked = validate(&plan, toolbox).unwrap();
-    let shown = preview(toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
+    let shown = dry_run(toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
     shown.steps.into_iter().map(|step| step.output).collect()
 }
 

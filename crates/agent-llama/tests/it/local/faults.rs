@@ -26,7 +26,7 @@ async fn files_that_cannot_be_loaded_are_named() {
     let mut encoder = TinyModel::new(1);
     encoder.architecture = "bert";
     for (bytes, kind, says) in [
-        (b"this is no model".to_vec(), ErrorKind::Damaged, "no GGUF"),
+        (b"this is no model".to_vec(), ErrorKind::Damaged, "not in the GGUF format"),
         (whole[..whole.len() - 1].to_vec(), ErrorKind::Damaged, "not complete"),
         (whole[..2_000].to_vec(), ErrorKind::Damaged, "not complete"),
         (newer.bytes(), ErrorKind::Newer, "version 4"),

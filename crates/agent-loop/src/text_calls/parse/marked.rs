@@ -36,7 +36,7 @@ impl Parser {
         let rest = self.held.split_off(from + mark.text.len());
         if matches!(mark.kind, MarkKind::Call | MarkKind::Block(_)) {
             self.text.push_str(&self.held[..from]);
-            self.fences.settle();
+            self.fences.treat_as_text();
         }
         self.held.clear();
         self.state = match mark.kind {

@@ -144,7 +144,7 @@ pub(crate) struct HostRan {
 pub(crate) struct HostEditRequest {
     /// The path of the file in the vault.
     pub path: String,
-    /// Its text. If the editor has another text, nothing is done.
+    /// Its text. An editor with another text is saved, and nothing else is done.
     pub before: String,
     /// Its new text.
     pub after: String,

@@ -1,14 +1,16 @@
 //! Methods beside those of the protocol, named `_vault/…`, for clients that show a vault without a model: search, related
-//! notes, missing links, the journal, macros, and changes that a person approves by the digest of what was shown; and for
-//! their settings the model of conversations.
+//! notes, missing links, the journal, macros, and changes that a person approves by the digest of what was shown; for
+//! their settings the model of conversations; and community plugins of Obsidian that fit an instruction.
 //!
-//! They need no session, no model and no key; only those about the model connect to it. `$/cancel_request` cancels them.
+//! They need no session, no model and no key. Only those about the model connect to it, and only the download of the list
+//! of plugins connects to its address. `$/cancel_request` cancels them.
 
 mod messages;
 mod host_messages;
 mod approval;
 mod model;
 mod macros;
+mod community_plugins;
 mod schema;
 mod excerpt;
 mod find;
@@ -33,6 +35,7 @@ use crate::settings::SettingArgs;
 use crate::workspace::{OpenVault, PolicyOverrides, Workspace};
 
 pub(super) use approval::{Approval, ApprovalPart, ApprovalPlan, ApprovalStep};
+use community_plugins::{DownloadPluginsRequest, PluginsRequest};
 use macros::SaveMacroRequest;
 pub(super) use macros::save_macro;
 use messages::{
@@ -137,6 +140,10 @@ pub(super) async fn answer(
         schema::SET_MODEL => call.on_vault(move |open, request: SetModelRequest, _| model::set(open, &request, &flags)),
         schema::MODELS => call.on_vault(move |_, request: ModelsRequest, _| model::models(&request, &flags, &stop)),
         schema::TEST_MODEL => call.on_vault(move |_, _: VaultRequest, _| model::test(&flags, &stop)),
+        schema::PLUGINS => call.on_vault(|_, request: PluginsRequest, _| community_plugins::plugins(&request)),
+        schema::DOWNLOAD_PLUGINS => call.on_vault(move |_, request: DownloadPluginsRequest, cancel| {
+            community_plugins::download(&request, &stop, cancel)
+        }),
         schema::SEARCH => call.on_vault(|open, request: SearchRequest, cancel| find::search(open, &request, cancel)),
         schema::RELATED => call.on_vault(|open, request: RelatedRequest, cancel| find::related(open, &request, cancel)),
         schema::MENTIONS => {

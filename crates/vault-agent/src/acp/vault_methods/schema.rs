@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::approval::Approval;
+use super::community_plugins::{DownloadPluginsRequest, PluginList, PluginsRequest, PluginsResult};
 use super::host_messages::{
     HostCapability, HostCommands, HostCommandsRequest, HostEditRequest, HostEdited, HostFiles, HostFilesRequest,
     HostOpenRequest, HostOpened, HostRan, HostRunRequest, HostState, HostStateRequest,
@@ -39,6 +40,8 @@ pub(super) const MODEL_STATE: &str = "_vault/model_state";
 pub(super) const MODELS: &str = "_vault/models";
 pub(super) const SET_MODEL: &str = "_vault/set_model";
 pub(super) const TEST_MODEL: &str = "_vault/test_model";
+pub(super) const PLUGINS: &str = "_vault/plugins";
+pub(super) const DOWNLOAD_PLUGINS: &str = "_vault/download_plugins";
 
 /// The requests of the program to a client that is a live host.
 pub(super) mod host {
@@ -65,7 +68,7 @@ const HOST_METHODS: [Method; 6] = [
 /// A method with its parameters and its result.
 type Method = (&'static str, fn(&mut SchemaGenerator) -> [Schema; 2]);
 
-const METHODS: [Method; 15] = [
+const METHODS: [Method; 17] = [
     (SEARCH, of::<SearchRequest, SearchResult>),
     (RELATED, of::<RelatedRequest, RelatedResult>),
     (MENTIONS, of::<MentionsRequest, MentionsResult>),
@@ -81,6 +84,8 @@ const METHODS: [Method; 15] = [
     (MODELS, of::<ModelsRequest, ModelsResult>),
     (SET_MODEL, of::<SetModelRequest, ModelStateResult>),
     (TEST_MODEL, of::<VaultRequest, TestModelResult>),
+    (PLUGINS, of::<PluginsRequest, PluginsResult>),
+    (DOWNLOAD_PLUGINS, of::<DownloadPluginsRequest, PluginList>),
 ];
 
 fn of<Params: JsonSchema, Returned: JsonSchema>(generator: &mut SchemaGenerator) -> [Schema; 2] {

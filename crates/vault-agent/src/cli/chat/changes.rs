@@ -10,7 +10,7 @@ use vault_search::VaultArgs;
 use vault_search::tools::{ExecutionArgs, run_plan, texts_of_change};
 use vault_search::{CliResult, Out, Outcome, sanitize, sanitize_line};
 use vault_tools::approval::{Answer, Approver, ChangeRequest, PreparedChange, now, settle};
-use vault_tools::{Cancel, Grants, Result};
+use vault_tools::{Cancel, ErrorKind, Grants, Result};
 
 use super::panel::{ChangeView, Key, key};
 use crate::call_line::spent_text;
@@ -56,7 +56,12 @@ pub(super) fn save(conversation: &Conversation, note: &str, screen: &mut Screen,
     let route = workspace.with(|vaults| vaults.route("write_note", args))?;
     let vault = route.vaults.first().copied().unwrap_or_default();
     let request = ChangeRequest::Call { tool: "write_note".to_owned(), args: route.args };
-    carry_out(&workspace, vault, &request, &format!("saved as {}", sanitize_line(&path)), screen, stop)
+    let done = format!("saved as {}", sanitize_line(&path));
+    carry_out(&workspace, vault, &request, &done, screen, stop).map_err(|error| match error.kind() {
+        // The tool's remedy is for a model.
+        ErrorKind::Exists => error.with_remedy("save it under another name"),
+        _ => error,
+    })
 }
 
 fn carry_out(

@@ -13,7 +13,7 @@ use vault_tools::{Editor, Error, ErrorKind, LastingPermission, Result};
 use super::changes;
 use super::commands::{COMMANDS, Command, parse};
 use super::input::{Input, Line, ask};
-use super::panel::{ChangeView, Key, PanelAnswer, decide, key};
+use super::panel::{ChangeView, Key, PanelAnswer, ask_person, key};
 use super::prompts::{folder, message_of, saved_prompts};
 use crate::call_line::spent_text;
 use crate::cli::answer_sources::source_lines;
@@ -179,6 +179,7 @@ impl ChatLoop {
         let agreed = vault_instructions(&self.workspace).iter().any(|one| one.is_used == Some(true));
         let instructions = if agreed { " · AGENTS.md" } else { "" };
         self.screen.quiet(&format!("{} · {model}{instructions} · /help", names.join(", ")));
+        self.workspace.without_notes().iter().for_each(|said| self.screen.warn(said));
         match self.permissions().len() {
             0 => {}
             count => {
@@ -244,7 +245,7 @@ impl ChatLoop {
             // One after the other, because each question builds on the changes made before it.
             let place = (answered + 1, answered + questions.len());
             (answered, left) = (answered + 1, questions.len() - 1);
-            match decide(conversation, &questions[0], place, display.screen())? {
+            match ask_person(conversation, &questions[0], place, display.screen())? {
                 PanelAnswer::Decided(decision) => conversation.decide(&questions[0], decision)?,
                 PanelAnswer::Stop => {
                     display.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));
@@ -272,7 +273,8 @@ impl ChatLoop {
         answer.removed.iter().for_each(|removed| self.screen.warn(&format!("not found: {removed}")));
         self.spent += outcome.spent;
         self.thoughts = answer.thoughts;
-        if self.input.has_person() {
+        // A request that was not answered took nothing.
+        if self.input.has_person() && (outcome.spent.calls > 0 || outcome.spent.tokens > 0) {
             let calls = match outcome.spent.calls {
                 0 => String::new(),
                 calls => format!("{} · ", counted(calls as usize, "call")),

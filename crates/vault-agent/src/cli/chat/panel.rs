@@ -9,16 +9,20 @@ use crossterm::event::{
 };
 use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use vault_search::tools::{PartChoice, choose_hunks, cut, edited, page};
+use vault_search::tools::{PartChoice, choose_hunks, cut_beside, edited, page};
 use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::{Error, Result};
 
 use super::input::ask;
 use crate::cli::screen::Screen;
 use crate::cli::withheld_items::withheld;
-use crate::conversation::{Conversation, Panel, declined};
+use crate::conversation::{Conversation, OpenedQuestion, Panel, declined};
 use crate::settings::add_permission;
 use crate::terminal::plain_lines;
+
+/// The rows of a panel beside the change: its title, two lines and an empty one above, the count of the missing lines
+/// and up to seven keys below.
+const OTHER_ROWS: usize = 12;
 
 /// A person's answer to a question.
 #[derive(Debug)]
@@ -54,7 +58,7 @@ pub(super) struct ChangeView {
 
 impl ChangeView {
     pub fn new(short: &str, whole: String) -> Self {
-        let (part, is_cut) = cut(short, &whole);
+        let (part, is_cut) = cut_beside(short, &whole, OTHER_ROWS);
         let differs = part != whole;
         Self { part, whole, is_cut, differs }
     }
@@ -83,17 +87,16 @@ impl ChangeView {
 ///
 /// # Errors
 /// When the terminal cannot be read.
-pub(super) fn decide(
+pub(super) fn ask_person(
     conversation: &Conversation,
     question: &Question,
     (number, count): (usize, usize),
     screen: &mut Screen,
 ) -> Result<PanelAnswer> {
     let place = if count > 1 { format!("{number} of {count}  ") } else { String::new() };
-    let mut panel = match conversation.panel(question) {
-        Ok(Some(panel)) => panel,
-        Ok(None) => return Ok(PanelAnswer::Decided(Decision::Allow)),
-        Err(error) => return Ok(PanelAnswer::Decided(Decision::Deny { reason: Some(error.to_string()) })),
+    let mut panel = match conversation.open_question(question) {
+        OpenedQuestion::Panel(panel) => *panel,
+        OpenedQuestion::Decided(decision) => return Ok(PanelAnswer::Decided(decision)),
     };
     if let Some(items) = &panel.items {
         return share(&panel, items, &place, screen);
@@ -188,9 +191,9 @@ fn share(panel: &Panel, items: &[String], place: &str, screen: &mut Screen) -> R
 
 fn show(panel: &Panel, place: &str, screen: &mut Screen) -> ChangeView {
     let (paint, view) = (screen.paint, ChangeView::new(&panel.short, panel.whole.clone()));
-    let mut lines = vec![format!("{place}{}", paint.bold(&sanitize_line(&panel.title)))];
-    lines.push(format!("  risk: {}. {}", panel.risk.name(), panel.what_undo_does));
-    lines.push(format!("  {}", sanitize_line(&panel.leaves)));
+    let mut lines = vec![paint.bold(&screen.fitted(&format!("{place}{}", sanitize_line(&panel.title))))];
+    lines.push(screen.fitted(&format!("  risk: {}. {}", panel.risk.name(), panel.what_undo_does)));
+    lines.push(screen.fitted(&format!("  {}", sanitize_line(&panel.leaves))));
     if panel.items.is_none() {
         lines.push(String::new());
         lines.push(paint.diff(&view.part).trim_end().to_owned());

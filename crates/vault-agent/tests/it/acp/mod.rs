@@ -4,6 +4,7 @@ pub mod editor;
 
 mod commands;
 mod live_host;
+mod community_plugins;
 mod mcp_servers;
 mod protocol;
 mod questions;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::editor::{Editor, agent, prompt, stuck_model};
 use crate::model_server::{ModelServer, Reply};
 use crate::stdio::Place;
+use crate::terminal::Terminal;
 
 fn no_model() -> ModelServer {
     ModelServer::with([])
@@ -173,6 +174,35 @@ fn without_a_model_the_client_is_told_to_log_in() {
     editor.result("authenticate", json!({ "methodId": "settings" }));
     let session = editor.session(&place.vault());
     assert_eq!((editor.stops(&session, "Hi"), editor.said()), ("end_turn".to_owned(), "Hello.".to_owned()));
+}
+
+#[test]
+fn a_client_with_a_terminal_can_have_a_model_chosen_there() {
+    let place = Place::new("//- a.md\nx\n");
+    let model = ModelServer::with([Reply::text("Hello.")]);
+    place.configure("agent.toml", &format!("provider = \"{}\"\n", model.address));
+    let methods = |capabilities: Value| {
+        let mut editor = Editor::silent(place.command(&["acp"]));
+        let hello = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
+        editor.result("initialize", hello)["authMethods"].as_array().unwrap().clone()
+    };
+    assert!(methods(json!({})).iter().all(|method| method["type"] != "terminal"));
+    let offered = methods(json!({ "auth": { "terminal": true } }));
+    let method = offered.iter().find(|method| method["type"] == "terminal").expect("a way to log in in a terminal");
+    assert_eq!(method["args"], json!(["--choose-model"]));
+    // The client starts the agent as usual, with these arguments after its own.
+    let mut terminal = Terminal::start(&place.command(&["acp", "--choose-model"]), 100);
+    terminal.until("Number (empty for none)");
+    terminal.press("2\r");
+    let (screen, code) = terminal.end();
+    assert!(code == 0 && screen.contains("scripted of "), "{screen}");
+    let mut editor = Editor::start(place.command(&["acp"]), json!({}));
+    let session = editor.session(&place.vault());
+    assert_eq!((editor.stops(&session, "Hi"), editor.said()), ("end_turn".to_owned(), "Hello.".to_owned()));
+    // Without a terminal, it ends and says why.
+    let output = place.command(&["acp", "--choose-model"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no terminal"));
 }
 
 #[test]

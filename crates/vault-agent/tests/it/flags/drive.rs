@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ impl Stand {
         empty(&root);
         if !state.exists() {
             write_notes(&self.place, &root);
-            let model = ModelServer::that(script());
+            let model = ModelServer::that(script(root.clone()));
             for before in setup {
                 if let Some(path) = before.strip_prefix("write ") {
                     self.place.write(path, "written meanwhile\n");
@@ -148,7 +148,7 @@ pub fn observed(run: &Run) -> String {
 fn observed_at(stand: &Stand, run: &Run) -> String {
     stand.begin(run.setup);
     let (place, root) = (&stand.place, stand.root());
-    let model = ModelServer::that(script());
+    let model = ModelServer::that(script(root.clone()));
     let web = WebServer::that(|_| (200, json!({ "object": "list", "data": [{ "id": "scripted" }] })));
     let filled = |text: &String| {
         let text = text.replace("{root}", root.to_str().unwrap()).replace("{model}", &model.address);
@@ -166,7 +166,7 @@ fn observed_at(stand: &Stand, run: &Run) -> String {
         "mcp" if has_subcommand => of_command(command, &run.said),
         "mcp" if is("--http") => of_server(command, mcp_requests),
         "mcp" => of_mcp(command),
-        "acp" if is("--schema") => of_command(command, &run.said),
+        "acp" if is("--schema") || is("--choose-model") => of_command(command, &run.said),
         "acp" => of_acp(command, &root, &run.said),
         "proxy" => of_server(command, |server| proxy_requests(server, &run.said)),
         _ => of_command(command, &run.said),
@@ -187,6 +187,22 @@ fn session(place: &Place) -> String {
     let file = files
         .find_map(|file| Some(file.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == "json")));
     file.unwrap().file_stem().unwrap().to_string_lossy().into_owned()
+}
+
+/// Waits until there is an index anywhere in a folder, for at most 10 seconds.
+fn wait_for_index(folder: &Path) {
+    let began = Instant::now();
+    while !has_index(folder) && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether an index is in a folder. The program may remove other files meanwhile.
+fn has_index(folder: &Path) -> bool {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).any(|path| {
+        let is_index = path.extension().is_some_and(|ending| ending == "db");
+        if path.is_dir() { has_index(&path) } else { is_index }
+    })
 }
 
 /// Files of the user: indexes by their names, settings by their content.
@@ -210,6 +226,7 @@ fn normalized(text: &str) -> String {
         let rule = |pattern: &str, to| (Regex::new(pattern).unwrap(), to);
         vec![
             rule(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?(\[[\w/+-]+\])?", "TIME"),
+            rule(r"\b\d+\.\d s\b", "TIME"),
             rule(r"127\.0\.0\.1:\d+", "ADDRESS"),
             rule(r"call[_-][0-9a-zA-Z]+(-[0-9a-f]+)?", "CALL"),
             rule(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{10,}", "ID"),
@@ -224,7 +241,7 @@ fn normalized(text: &str) -> String {
 }
 
 /// The model: it searches twice and answers, or writes a plan; slowly or badly where it is told to.
-fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
+fn script(root: PathBuf) -> impl FnMut(&Value) -> Reply + Send + 'static {
     let mut asked = 0;
     move |body| {
         asked += 1;
@@ -237,6 +254,8 @@ fn script() -> impl FnMut(&Value) -> Reply + Send + 'static {
             std::thread::sleep(Duration::from_millis(1100));
         }
         if is_plan {
+            // `plan` syncs beside the model, and ends with it.
+            wait_for_index(&root);
             if is_first && text.contains("badly") {
                 return Reply::text("Here is your plan: {}");
             }

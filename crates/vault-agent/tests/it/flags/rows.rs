@@ -138,6 +138,15 @@ pub fn groups() -> Vec<Group> {
         group("sessions list", "", &LIST).setup(&["ask --no-tools hello"]),
         group("sessions search", "hello", &LIST).setup(&["ask --no-tools hello"]),
         group("sessions show", "", &["--full"]).setup(&["ask --no-tools hello"]),
+        group("setup", "", &["--assistant none", "--provider none"]).common(Common {
+            index: "--index {root}/named.db @ --vault {root}/Notes --assistant none --provider none",
+            ..COMMON
+        }),
+        group("setup", "--vault {root}/Notes --assistant none", &["--model other @ --provider ollama --no-sync"])
+            .again(),
+        group("setup", "--vault {root}/Notes --assistant none --provider none", &["--no-sync"]).again(),
+        group("demo", "", &["--keep"]),
+        group("doctor", "", &LIST),
         // Where the index can be made, the second run finds it there.
         group("sync", "", &["--json", "--schema"]).common(Common { index: "--index /dev/null/named.db", ..COMMON }),
         group("sessions delete", "{session}", &["--yes"]).setup(&["ask --no-tools hello"]),
@@ -203,7 +212,7 @@ pub fn groups() -> Vec<Group> {
         group("mcp list", "", &LIST).setup(&["mcp add web --url http://127.0.0.1:9/mcp"]),
         group("mcp remove", "web", &[]),
         group("mcp skill", "", &[]),
-        asking(group("acp", "", &["--schema"]).input("{said}")).common(SEARCHING),
+        asking(group("acp", "", &["--schema", "--choose-model"]).input("{said}")).common(SEARCHING),
         group(
             "proxy",
             "--http 127.0.0.1:0",

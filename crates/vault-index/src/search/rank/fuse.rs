@@ -12,8 +12,8 @@
 //! small vault.
 //!
 //! The lexical part is exact for every passage. The cosine first has an upper bound, from four bits per dimension, and
-//! an interval from eight if that bound reaches the k best (`prune.rs`). The remaining passages are scored exactly, by
-//! descending upper end, until the next can no longer reach the k-th best. The result is the exact k best of all
+//! an interval from eight if that bound reaches the k best (`k_best_candidates.rs`). The remaining passages are scored
+//! exactly, by descending upper end, until the next can no longer reach the k-th best. The result is the exact k best of all
 //! passages, without a cut-off of candidates before the fusion. The bounds need no slack for the sum, because each of
 //! its steps, including rounding, increases with the cosine, and bounds and exact scores go through the same steps.
 
@@ -161,7 +161,7 @@ pub(in crate::search) struct BoundedPassage {
 impl Candidates<'_> {
     /// The `k` best with at least `floor`, and all that tie with the last of them; best first, ties in the order of
     /// their passages' ids. With [`Grouping::BestPassage`] each note occurs once, with the first of its best passages.
-    /// `kept` is the result of `prune.rs` for these candidates.
+    /// `kept` is the result of `k_best_candidates.rs` for these candidates.
     pub(in crate::search) fn best(
         &self,
         mut kept: Vec<BoundedPassage>,

@@ -100,8 +100,8 @@ mod tests {
     use crate::path::FileId;
     use crate::search::query::{Grouping, Mode};
     use crate::search::rank::fuse::{Candidates, Floor, Weights};
+    use crate::search::rank::k_best_candidates::prune;
     use crate::search::rank::name_match::Bands;
-    use crate::search::rank::prune::prune;
     use crate::search::vector_rows::VectorSource;
     use crate::store::Slot;
     use crate::vectors::{Codes, QuantizedRow, block_len, row_bytes};

@@ -11,7 +11,7 @@ pub(super) mod name_match;
 pub(super) mod cosine_bounds;
 pub(super) mod imputed_cosine;
 pub(super) mod fuse;
-pub(super) mod prune;
+pub(super) mod k_best_candidates;
 pub(super) mod adjacent_words;
 pub(super) mod note_vector;
 
