@@ -5,6 +5,7 @@
 //! they get one text at a time. So a vector does not depend on the other texts of its batch.
 
 use crate::kernel::{AttentionScratch, Epilogue, Kernel, LANES, Line, QuantizedRows, Shape, SmoothQuant};
+use crate::pooling::vector;
 use crate::weights::{Layer, Weights};
 
 /// Working memory of a forward pass. It is reused, so later passes allocate nothing.
@@ -37,7 +38,7 @@ impl Scratch {
 /// The vectors of texts whose ids are concatenated in `ids`; `lengths` has the number of ids of each text.
 pub(crate) fn encode(
     kernel: &Kernel,
-    weights: &Weights,
+    weights: &Weights<'_>,
     ids: &[u32],
     lengths: &[usize],
     scratch: &mut Scratch,
@@ -58,22 +59,21 @@ pub(crate) fn encode(
         feed_forward(kernel, shape, layer, x, &mut wide[..rows * shape.inner_lines], quantized, wide_quantized);
         (kernel.norm)(x, &layer.output_norm);
     }
-    let mut vector = vec![EMPTY_LINE; lines];
+    let mut pooled = vec![EMPTY_LINE; lines];
     let mut remaining = &x[..];
-    let pooled = lengths.iter().map(|&length| {
+    let vectors = lengths.iter().map(|&length| {
         let (text, others) = remaining.split_at(length * lines);
         remaining = others;
-        (kernel.pool)(text, &mut vector);
-        vector.iter().flat_map(|line| line.0).collect()
+        vector(kernel, weights, text, &mut pooled)
     });
-    pooled.collect()
+    vectors.collect()
 }
 
 #[expect(clippy::too_many_arguments, reason = "parts of one scratch")]
 fn attention(
     kernel: &Kernel,
     shape: &Shape,
-    layer: &Layer,
+    layer: &Layer<'_>,
     lengths: &[usize],
     x: &mut [Line],
     qkv: &mut [Line],
@@ -99,7 +99,7 @@ fn attention(
 fn feed_forward(
     kernel: &Kernel,
     shape: &Shape,
-    layer: &Layer,
+    layer: &Layer<'_>,
     x: &mut [Line],
     inner: &mut [Line],
     quantized: &mut QuantizedRows,

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::MiniLm;
 use crate::encoder::{Scratch, encode};
-use crate::weights::{Layer, Weights};
+use crate::weights::{Layer, Pooling, Weights};
 
 /// The greatest width between the feed-forward matrices: that of a model of 768.
 const WIDEST: usize = 4 * 768;
@@ -34,7 +34,7 @@ fn extreme(random: u32) -> i8 {
 }
 
 /// A matrix with the lifetime of the program.
-fn matrix(width: usize, panels: usize, mut random: impl FnMut() -> u32) -> Linear {
+fn matrix(width: usize, panels: usize, mut random: impl FnMut() -> u32) -> Linear<'static> {
     let weights: Vec<i8> = (0..width * panels * PANEL).map(|_| extreme(random())).collect();
     let mut starts = vec![[0; PANEL]; panels];
     for (i, weight) in weights.iter().enumerate() {
@@ -275,7 +275,7 @@ fn every_kernel_embeds_normalizes_and_pools_in_every_shape() {
     }
 }
 
-fn embeddings(words: usize, width: usize, random: &mut impl FnMut() -> u32) -> Embeddings {
+fn embeddings(words: usize, width: usize, random: &mut impl FnMut() -> u32) -> Embeddings<'static> {
     let mut half = || -> &'static [WordLine] {
         (0..words * width / 2).map(|_| [(); LANES].map(|()| extreme(random()))).collect::<Vec<_>>().leak()
     };
@@ -287,12 +287,12 @@ fn embeddings(words: usize, width: usize, random: &mut impl FnMut() -> u32) -> E
     }
 }
 
-fn norm(width: usize, random: &mut impl FnMut() -> u32) -> Norm {
-    Norm { gain: lines(width, random).leak(), bias: lines(width, random).leak() }
+fn norm(width: usize, random: &mut impl FnMut() -> u32) -> Norm<'static> {
+    Norm { gain: lines(width, random).leak(), bias: lines(width, random).leak(), epsilon: 1e-12 }
 }
 
 /// A model with random weights that keep its numbers small.
-fn random_model(shape: Shape, layers: usize) -> Weights {
+fn random_model(shape: Shape, layers: usize) -> Weights<'static> {
     let mut random = random(9);
     let random = &mut random;
     let linear = |from: usize, to: usize, random: &mut dyn FnMut() -> u32| Linear {
@@ -315,7 +315,15 @@ fn random_model(shape: Shape, layers: usize) -> Weights {
         }
     };
     let layers = (0..layers).map(|_| layer()).collect();
-    Weights { shape, embeddings: embeddings(50, shape.lines, random), embedded: norm(shape.lines, random), layers }
+    Weights {
+        shape,
+        embeddings: embeddings(50, shape.lines, random),
+        embedded: norm(shape.lines, random),
+        layers,
+        pooling: Pooling::Mean,
+        dense: None,
+        dimensions: shape.lines * LANES,
+    }
 }
 
 #[test]

@@ -32,7 +32,7 @@
 //! loop body, more than 64 tokens at once.
 //!
 //! To add a kernel, add a file with its tile, its lanes if the portable ones are too slow, and a line in
-//! [`Kernel::all`]. This folder has the only `unsafe` code of the crate.
+//! [`Kernel::all`]. This folder and `mapped.rs` have the only `unsafe` code of the crate.
 #![allow(
     clippy::needless_range_loop,
     reason = "closures of iterators would not be compiled for the kernel's instructions"
@@ -56,8 +56,9 @@ mod scalar;
 #[cfg(test)]
 mod kernel_tests;
 
+pub(crate) use activations::{exp_each, gelu_each};
 pub(crate) use attention::AttentionScratch;
-pub(crate) use bytes::{floats, integers, lines, panels, word_lines};
+pub(crate) use bytes::{doubles, floats, integers, lines, pairs, panels, word_lines, words};
 pub(crate) use lanes::LANES;
 
 use crate::MAX_TOKENS;
@@ -93,35 +94,37 @@ pub(crate) type WordLine = [i8; LANES];
 /// The word embeddings, whose left and right halves are in two files, and the position embeddings; rows of each in
 /// succession.
 #[derive(Clone, Copy)]
-pub(crate) struct Embeddings {
-    pub(crate) words: [&'static [WordLine]; 2],
-    pub(crate) scales: &'static [f32],
-    pub(crate) positions: &'static [Line],
+pub(crate) struct Embeddings<'a> {
+    pub(crate) words: [&'a [WordLine]; 2],
+    pub(crate) scales: &'a [f32],
+    pub(crate) positions: &'a [Line],
 }
 
 /// The parameters of a layer norm.
 #[derive(Clone, Copy)]
-pub(crate) struct Norm {
-    pub(crate) gain: &'static [Line],
-    pub(crate) bias: &'static [Line],
+pub(crate) struct Norm<'a> {
+    pub(crate) gain: &'a [Line],
+    pub(crate) bias: &'a [Line],
+    /// Added to the variance.
+    pub(crate) epsilon: f32,
 }
 
 /// SmoothQuant: the per-channel scale and shift of a matrix's input before it is quantized.
 #[derive(Clone, Copy)]
-pub(crate) struct SmoothQuant {
-    pub(crate) multiplier: &'static [Line],
-    pub(crate) shift: &'static [Line],
+pub(crate) struct SmoothQuant<'a> {
+    pub(crate) multiplier: &'a [Line],
+    pub(crate) shift: &'a [Line],
 }
 
 /// A matrix: its integers in panels, and a scale and a bias for each column.
 #[derive(Clone, Copy)]
-pub(crate) struct Linear {
+pub(crate) struct Linear<'a> {
     pub(crate) width: usize,
-    pub(crate) weights: &'static [i8],
+    pub(crate) weights: &'a [i8],
     /// `-128 · Σ column`: the start value of a sum if its rows are stored around 128.
-    pub(crate) starts: &'static [[i32; PANEL]],
-    pub(crate) scales: &'static [Line],
-    pub(crate) bias: &'static [Line],
+    pub(crate) starts: &'a [[i32; PANEL]],
+    pub(crate) scales: &'a [Line],
+    pub(crate) bias: &'a [Line],
 }
 
 /// Quantized rows, each with its scale.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! embed      x[r] = words[id[r]] · scale[id[r]] + positions[r]
-//! norm       x[r] = (x[r] - mean) / √(variance + 1e-12) · gain + bias
+//! norm       x[r] = (x[r] - mean) / √(variance + epsilon) · gain + bias
 //! quantize   t = x[r] · multiplier + shift     scale[r] = max |t| / 127     q[r] = round(t / scale[r])
 //! pool       v = Σ x[r]     v / |v|
 //! ```
@@ -12,9 +12,6 @@
 
 use super::lanes::{LANES, Lanes, WHOLE};
 use super::{Embeddings, Line, Norm, QuantizedRows, SmoothQuant};
-
-/// The epsilon of the layer norm in the original model.
-const EPSILON: f32 = 1e-12;
 
 /// A row with no number above this counts as zero, because the inverse of its scale would not be finite.
 const SILENCE: f32 = 1e-30;
@@ -51,7 +48,7 @@ pub(super) fn norm<L: Lanes>(rows: &mut [Line], by: &Norm) {
             let off = L::load(&line.0).sub(mean);
             squares = off.mul_add(off, squares);
         }
-        let inverse = L::splat(1.0 / (squares.sum() / width + EPSILON).sqrt());
+        let inverse = L::splat(1.0 / (squares.sum() / width + by.epsilon).sqrt());
         for ((line, gain), bias) in row.iter_mut().zip(by.gain).zip(by.bias) {
             let unit = L::load(&line.0).sub(mean).mul(inverse);
             unit.mul_add(L::load(&gain.0), L::load(&bias.0)).store(&mut line.0);
