@@ -21,7 +21,7 @@ use crate::wordpiece::SPECIAL;
 
 /// A tokenizer with its tables, as they go to a model's file.
 pub(super) enum CompiledTokenizer {
-    WordPiece { text: String, tokenizer: WordPiece },
+    WordPiece { text: String, tokenizer: Box<WordPiece> },
     Unigram { pieces: Vec<[u32; 2]>, scores: Vec<f64>, charsmap: CharsmapTables, rules: UnigramRules },
 }
 
@@ -139,7 +139,7 @@ fn wordpiece(json: &Value) -> Result<CompiledTokenizer> {
     let is_usual = [Some(u64::from(ends[0])), Some(u64::from(ends[1]))] == ["[CLS]", "[SEP]"].map(special);
     expect("post_processor", &json["post_processor"], is_usual)?;
     let text = lines.iter().flat_map(|line| [line, "\n"]).collect::<String>();
-    Ok(CompiledTokenizer::WordPiece { tokenizer: WordPiece::new(&text), text })
+    Ok(CompiledTokenizer::WordPiece { tokenizer: Box::new(WordPiece::new(&text)), text })
 }
 
 fn unigram(json: &Value) -> Result<CompiledTokenizer> {

@@ -35,6 +35,7 @@ mod graph;
 mod status;
 mod doctor;
 mod list;
+mod models;
 mod watch;
 
 use std::process::ExitCode;
@@ -107,7 +108,10 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
         Command::Doctor(args) => doctor::run(&vault, &args, Vec::new(), out),
         Command::List(args) => list::run(&args, out),
         Command::Check(args) => status::check(&vault, &args, out),
-        Command::Models(args) => status::models(&vault, &args, out),
+        Command::Models(args) => match &args.command {
+            None => status::models(&vault, &args.output, out),
+            Some(command) => models::run(command, out),
+        },
         Command::Links(args) => links::links(&vault, &args, out),
         Command::Backlinks(args) => links::backlinks(&vault, &args, out),
         Command::Mentions(args) => links::mentions(&vault, &args, out),
