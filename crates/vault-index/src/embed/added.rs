@@ -122,7 +122,8 @@ impl Embedder for AddedModel {
         };
         let threads = available_parallelism().map_or(1, |threads| threads.get());
         let is_read = |text: &&str| role == Role::Query || self.known_share(text) >= LEAST_KNOWN;
-        let read: Vec<String> = texts.iter().filter(|text| is_read(text)).map(|text| [prompt, *text].concat()).collect();
+        let read: Vec<String> =
+            texts.iter().filter(|text| is_read(text)).map(|text| [prompt, *text].concat()).collect();
         let read: Vec<&str> = read.iter().map(String::as_str).collect();
         let mut vectors = self.model.embed_batch(&read, threads).into_iter();
         let vector = |text| if is_read(text) { vectors.next() } else { None };

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Embedder, HashedEmbedder, LoadOptions, ModelInfo, ModelName};
+use crate::error::Result;
 #[cfg(any(feature = "minilm", not(all(feature = "minilm", feature = "fastembed", feature = "http"))))]
 use crate::error::{Error, ErrorKind};
-use crate::error::Result;
 
 impl ModelName {
     /// Loads the model, but not its weights. The key of a remote one comes from the environment. With

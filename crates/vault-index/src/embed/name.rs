@@ -54,20 +54,21 @@ impl FromStr for ModelName {
     /// it is loaded.
     fn from_str(text: &str) -> Result<Self> {
         let unknown = || {
-            Error::new(ErrorKind::Query, format!("there is no model `{text}`")).with_remedy(
-                format!(
-                    "the models are minilm, {}, dir:DIR, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; \
+            Error::new(ErrorKind::Query, format!("there is no model `{text}`")).with_remedy(format!(
+                "the models are minilm, {}, dir:DIR, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; \
                      `vault-index models` lists them",
-                    KnownModel::all().iter().map(|model| model.name).collect::<Vec<_>>().join(", ")
-                ),
-            )
+                KnownModel::all().iter().map(|model| model.name).collect::<Vec<_>>().join(", ")
+            ))
         };
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         let rest = rest.trim();
         match (kind, rest) {
             ("minilm", "") => Ok(Self::MiniLm),
             ("hashed", "") => Ok(Self::Hashed),
-            (name, "") => KnownModel::named(name).filter(|_| name == text).map(|known| Self::Known(known.name)).ok_or_else(unknown),
+            (name, "") => KnownModel::named(name)
+                .filter(|_| name == text)
+                .map(|known| Self::Known(known.name))
+                .ok_or_else(unknown),
             ("dir", folder) => Ok(Self::Dir(PathBuf::from(folder))),
             ("fastembed", name) => Ok(Self::FastEmbed(name.to_owned())),
             ("onnx", folder) => Ok(Self::Onnx(PathBuf::from(folder))),
@@ -119,7 +120,20 @@ mod tests {
 
     #[test]
     fn other_names_are_refused_with_what_there_is() {
-        for text in ["", "minlm", "openai", "openai:", "onnx: ", "minilm:x", "MiniLM", "leaf-ir:", "leaf-ir:x", "dir:", ":", "gpt:4"] {
+        for text in [
+            "",
+            "minlm",
+            "openai",
+            "openai:",
+            "onnx: ",
+            "minilm:x",
+            "MiniLM",
+            "leaf-ir:",
+            "leaf-ir:x",
+            "dir:",
+            ":",
+            "gpt:4",
+        ] {
             let error = text.parse::<ModelName>().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Query, "{text}");
             assert!(error.to_string().contains("fastembed:NAME"), "{error}");

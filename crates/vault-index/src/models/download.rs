@@ -138,7 +138,8 @@ impl Transfer<'_> {
             _ => Some(0),
         };
         let starts_at = starts_at.filter(|at| [0, *length].contains(at));
-        let starts_at = starts_at.ok_or_else(|| Stop::Error(self.hub.error("it sends another part than was asked for")))?;
+        let starts_at =
+            starts_at.ok_or_else(|| Stop::Error(self.hub.error("it sends another part than was asked for")))?;
         if starts_at != *length {
             file.set_len(starts_at).map_err(io)?;
             *length = starts_at;
@@ -157,7 +158,9 @@ impl Transfer<'_> {
                 Err(_) => return Err(self.cut()),
             };
             if *length + read as u64 > self.file.bytes {
-                return Err(Stop::Error(self.other(format!("is longer than the {} bytes of the listing", self.file.bytes))));
+                return Err(Stop::Error(
+                    self.other(format!("is longer than the {} bytes of the listing", self.file.bytes)),
+                ));
             }
             file.write_all(&buffer[..read]).map_err(io)?;
             *length += read as u64;

@@ -257,7 +257,8 @@ fn is_of_the_model(path: &str) -> bool {
     }
     let Some((folder, file)) = path.split_once('/') else { return false };
     let Some((number, kind)) = folder.split_once('_') else { return false };
-    let is_layer = number.bytes().all(|byte| byte.is_ascii_digit()) && ["Pooling", "Dense", "Normalize"].contains(&kind);
+    let is_layer =
+        number.bytes().all(|byte| byte.is_ascii_digit()) && ["Pooling", "Dense", "Normalize"].contains(&kind);
     is_layer && !number.is_empty() && ["config.json", "model.safetensors"].contains(&file)
 }
 
@@ -270,7 +271,14 @@ mod tests {
         for path in ["config.json", "1_Pooling/config.json", "2_Dense/model.safetensors"] {
             assert!(is_of_the_model(path), "{path}");
         }
-        for path in ["onnx/model.onnx", "../config.json", "1_Pooling/../x", "_Dense/config.json", "README.md", "a_Dense/config.json"] {
+        for path in [
+            "onnx/model.onnx",
+            "../config.json",
+            "1_Pooling/../x",
+            "_Dense/config.json",
+            "README.md",
+            "a_Dense/config.json",
+        ] {
             assert!(!is_of_the_model(path), "{path}");
         }
     }

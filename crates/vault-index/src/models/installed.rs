@@ -137,10 +137,9 @@ fn make(
 ) -> Result<()> {
     let original = ModelFolder::open(folder).map_err(of_model)?;
     let silent = original.prompts() == &ModelPrompts::default();
-    let prompts = known.filter(|_| silent).map(|known| ModelPrompts {
-        passage: known.passage_prompt.to_owned(),
-        query: known.query_prompt.to_owned(),
-    });
+    let prompts = known
+        .filter(|_| silent)
+        .map(|known| ModelPrompts { passage: known.passage_prompt.to_owned(), query: known.query_prompt.to_owned() });
     let first_token = known.is_some_and(|known| known.first_token && original.pooling().is_none());
     let options = CompileOptions {
         name: name.to_owned(),

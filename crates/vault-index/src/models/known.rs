@@ -78,8 +78,7 @@ const LEAF: KnownModel = KnownModel {
     ..BASE
 };
 
-const ARCTIC: KnownModel =
-    KnownModel { licence: "Apache-2.0", query_prompt: SEARCHING, first_token: true, ..BASE };
+const ARCTIC: KnownModel = KnownModel { licence: "Apache-2.0", query_prompt: SEARCHING, first_token: true, ..BASE };
 
 const MODELS: [KnownModel; 7] = [
     KnownModel { name: "leaf-ir", dimensions: 768, ..LEAF },
@@ -148,7 +147,8 @@ impl KnownModel {
             ModelLanguages::Many => "about 100 languages",
         };
         let miracl = self.miracl.map_or_else(String::new, |miracl| format!(", MIRACL {miracl:.1}"));
-        let cost = if self.cost == 1 { "as quick as minilm".to_owned() } else { format!("{} times minilm's time", self.cost) };
+        let cost =
+            if self.cost == 1 { "as quick as minilm".to_owned() } else { format!("{} times minilm's time", self.cost) };
         let dimensions = if self.is_truncated { "the first 384 of 768 dimensions; " } else { "" };
         let run = if self.was_run_here { "" } else { "; not run here" };
         format!("{languages}; {dimensions}{cost}; published: BEIR {:.1}{miracl}; {}{run}", self.beir, self.licence)

@@ -21,7 +21,9 @@ pub use download::{delete_download, download};
 #[cfg(all(feature = "minilm", feature = "http"))]
 pub use hub::{Hub, Listing};
 #[cfg(feature = "minilm")]
-pub(crate) use installed::{files_of, model_file, open};
+pub use installed::{
+    AddingLock, InstalledModel, ModelSource, SourceFile, install, installed, remove, source_of_folder,
+};
 #[cfg(feature = "minilm")]
-pub use installed::{AddingLock, InstalledModel, ModelSource, SourceFile, install, installed, remove, source_of_folder};
+pub(crate) use installed::{files_of, model_file, open};
 pub use known::{KnownModel, ModelLanguages};

@@ -174,7 +174,7 @@ pub(super) fn models(vault_args: &IndexedVaultArgs, args: &ListArgs, out: &mut O
             Some(has) => out.line(&format!("* the index has vectors of {}", sanitize_line(has))),
             None => out.line("there is no index of this vault yet"),
         }?;
-        out.line("a name without a colon is added by vault-index models add NAME; BEIR is search in English, MIRACL in 18 languages")?;
+        out.line("vault-index models add NAME installs one of those with rankings: BEIR is search in English, MIRACL in 18 languages")?;
         let lacking = if cfg!(feature = "fastembed") { String::new() } else { lacks("fastembed") };
         let rerankers = RerankerName::FASTEMBED.map(|name| format!("fastembed:{name}")).join(", ");
         out.line(&format!("vault-search --rerank takes {rerankers} and onnx:DIR{}", out.paint.bad(&lacking)))?;

@@ -109,7 +109,10 @@ impl State {
             let mut mood = self.mood.lock().unwrap();
             if !mood.codes.is_empty() {
                 let code = mood.codes.remove(0);
-                return write!(stream, "HTTP/1.1 {code} No\r\nRetry-After: 0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                return write!(
+                    stream,
+                    "HTTP/1.1 {code} No\r\nRetry-After: 0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                );
             }
             mood.clone()
         };
@@ -117,7 +120,11 @@ impl State {
         let listing = format!("/api/models/{}/revision/main?blobs=true", self.repository);
         if path == listing {
             let json = self.listing(&commit, &files).to_string();
-            return write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{json}", json.len());
+            return write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{json}",
+                json.len()
+            );
         }
         let in_repository = path.strip_prefix(&format!("/{}/resolve/{commit}/", self.repository));
         let name = in_repository.or(path.strip_prefix("/elsewhere/"));
@@ -173,7 +180,8 @@ impl State {
             blob.update(bytes);
             let mut json = json!({"rfilename": name, "size": bytes.len(), "blobId": hex(&blob.finalize())});
             if name == WEIGHTS {
-                json["lfs"] = json!({"sha256": hex(&sha2::Sha256::digest(bytes)), "size": bytes.len(), "pointerSize": 134});
+                json["lfs"] =
+                    json!({"sha256": hex(&sha2::Sha256::digest(bytes)), "size": bytes.len(), "pointerSize": 134});
             }
             json
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -46,7 +46,8 @@ fn safetensors(words: usize) -> Vec<u8> {
         ("embeddings.token_type_embeddings.weight".to_owned(), vec![2, WIDTH]),
     ];
     let at = "encoder.layer.0";
-    for norm in ["embeddings.LayerNorm", &format!("{at}.attention.output.LayerNorm"), &format!("{at}.output.LayerNorm")] {
+    for norm in ["embeddings.LayerNorm", &format!("{at}.attention.output.LayerNorm"), &format!("{at}.output.LayerNorm")]
+    {
         tensors.extend(["weight", "bias"].map(|part| (format!("{norm}.{part}"), vec![WIDTH])));
     }
     for dense in ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"]
@@ -81,6 +82,10 @@ fn vault() -> Vault {
 
 fn add_command(vault: &Vault, hub: &Hub) -> Command {
     command(vault, "vault-index", &["models", "add", NAME, "--yes", "--hub", hub.address()])
+}
+
+fn start(vault: &Vault, hub: &Hub) -> Child {
+    add_command(vault, hub).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 fn add(vault: &Vault, hub: &Hub) -> Output {
@@ -179,7 +184,7 @@ fn a_cut_connection_is_continued() {
 fn a_server_without_ranges_starts_again() {
     let (vault, hub) = (vault(), hub());
     hub.is_in(Mood { hold_at: Some(hub.bytes(WEIGHTS) / 2), ..Mood::default() });
-    let mut child = add_command(&vault, &hub).spawn().unwrap();
+    let mut child = start(&vault, &hub);
     hub.held.recv_timeout(Duration::from_secs(60)).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -243,23 +248,22 @@ fn killed_at_twenty_moments() {
     for moment in 1..=MOMENTS {
         let at = hub.bytes(WEIGHTS) * moment / (MOMENTS + 1);
         hub.is_in(Mood { hold_at: Some(at), ..Mood::default() });
-        let mut child = add_command(&vault, &hub).spawn().unwrap();
+        let mut child = start(&vault, &hub);
         hub.held.recv_timeout(Duration::from_secs(60)).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!is_installed(&vault), "after {at} bytes");
     }
+    let continued = hub.requests().iter().filter(|request| request.contains("safetensors from ")).count();
+    assert_eq!(continued, MOMENTS - 1, "each but the first went on where the one before stopped");
     // Others while its integers are made: any moment must do.
     hub.is_in(Mood::default());
-    hub.requests();
     for moment in 0..5 {
-        let mut child = add_command(&vault, &hub).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(20 + 60 * moment));
+        let mut child = start(&vault, &hub);
+        std::thread::sleep(Duration::from_millis(50 + 150 * moment));
         drop(child.kill());
         child.wait().unwrap();
     }
-    let requests = hub.requests();
-    assert!(requests.iter().any(|request| request.contains("safetensors from ")), "{requests:?}");
     let done = add(&vault, &hub);
     assert!(done.status.success(), "{}", stderr(&done));
     assert!(is_installed(&vault));
