@@ -17,7 +17,7 @@ export async function showFittingPlugins(parent: HTMLElement, agent: Agent, inst
   // Without an answer the plan is complete, so an error is not worth a message.
   const found = await agent.request("_vault/plugins", { instruction, limit: SHOWN }).catch(() => null);
   if (found === null || found.plugins.length === 0) return;
-  const line = parent.createDiv({ cls: "vault-agent-muted", text: "Community plugins for such things: " });
+  const line = parent.createDiv({ cls: "vault-agent-muted", text: "Community plugins that may fit: " });
   found.plugins.forEach(({ id, name, description }, at) => {
     if (at > 0) line.appendText(", ");
     line.createEl("a", { text: visible(name), attr: { href: `obsidian://show-plugin?id=${encodeURIComponent(id)}`, title: visible(description ?? "") } });
@@ -42,7 +42,7 @@ function draw(parent: HTMLElement, agent: Agent, list: PluginList | null): void 
   new Setting(parent).setName("Community plugins").setHeading();
   const setting = new Setting(parent)
     .setName("List of plugins")
-    .setDesc(`With this list, a plan names plugins that do such things. It is searched on this computer, and no plugin is installed. ${state}`)
+    .setDesc(`With this list, a plan names plugins that fit your instruction. It is searched on this computer, and no plugin is installed. ${state}`)
     .addText((text) => {
       text.inputEl.setAttribute("aria-label", "Address of the list");
       text.setValue(address).onChange((value) => {

@@ -80,7 +80,7 @@ vault-agent setup --vault ~/Notes --assistant claude-code --provider none\n  \
 vault-agent setup --vault ~/Notes --assistant none --provider ollama --model qwen3:8b"
     )]
     Setup(SetupArgs),
-    /// Show in a minute what the programs do, on notes that come with them
+    /// Show what the programs do, on notes that come with them
     #[command(
         after_long_help = "It needs no notes, no key and no network. It unpacks a small vault into a temporary folder, runs the \
 commands that it prints there, and deletes the folder. Nothing else on this machine is read or written.\n\n\

@@ -221,7 +221,7 @@ fn nothing_chosen(settings: &Settings) -> Failure {
     }
 }
 
-/// Lets a person choose a line by its number, and returns its index.
+/// Lets a person choose a line by its number, and returns its index. Asks again after another answer.
 pub(super) fn number_of(lines: &[(String, String)], read_line: &mut ReadLine<'_>) -> Option<usize> {
     let width = lines.iter().map(|(name, _)| vault_search::columns(name)).max().unwrap_or(0);
     let line = |(number, (name, about)): (usize, &(String, String))| {
@@ -229,6 +229,11 @@ pub(super) fn number_of(lines: &[(String, String)], read_line: &mut ReadLine<'_>
         line.trim_end().to_owned()
     };
     Screen::new().show(&lines.iter().enumerate().map(line).collect::<Vec<_>>().join("\n"));
-    let chosen = read_line("Number (empty for none):").and_then(|typed| typed.parse::<usize>().ok());
-    chosen.and_then(|number| number.checked_sub(1)).filter(|at| *at < lines.len())
+    loop {
+        let typed = read_line("Number (empty for none):").filter(|typed| !typed.is_empty())?;
+        match typed.parse::<usize>() {
+            Ok(number) if (1..=lines.len()).contains(&number) => return Some(number - 1),
+            _ => note("type a number of the list, or nothing"),
+        }
+    }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use vault_index::dirs::{canonical_vault, config_folder, home};
 use vault_index::{Index, Options};
 use vault_search::search::sync_vault;
+use vault_search::tools::ReadLine;
 use vault_search::{
     CliResult, Failure, JsonArgs, Out, Outcome, Settings as VaultSettings, VaultArgs, ask, can_ask, note,
     sanitize_line, say,
@@ -152,9 +153,8 @@ fn client() -> CliResult<Option<Client>> {
     };
     let lines: Vec<(String, String)> =
         Client::all().iter().map(|client| (client.title().to_owned(), about(client).to_owned())).collect();
-    let mut is_ended = false;
-    let chosen = number_of(&lines, &mut |question| typed_number(question, &mut is_ended));
-    if is_ended { Err(cancelled()) } else { Ok(chosen.map(|at| Client::all()[at])) }
+    let chosen = answered(|read_line| Ok(number_of(&lines, read_line)))?;
+    Ok(chosen.map(|at| Client::all()[at]))
 }
 
 /// The model that the person chooses.
@@ -165,23 +165,21 @@ fn model(settings: &Settings) -> CliResult<ModelAnswer> {
          Leaves it, with a hosted model: your questions, and the passages and notes that are read for an answer.\n\
          Without a model, nothing leaves, and a question is answered with the passages that match best.",
     );
-    let mut is_ended = false;
-    let answer = first_run::answer(settings, &mut |question| typed_number(question, &mut is_ended))?;
-    if is_ended { Err(cancelled()) } else { Ok(answer) }
+    answered(|read_line| first_run::answer(settings, read_line))
 }
 
-/// Asks until a number or nothing is typed. At the end of input, `is_ended` is set.
-fn typed_number(question: &str, is_ended: &mut bool) -> Option<String> {
-    loop {
-        match ask(question) {
-            Some(typed) if typed.is_empty() || typed.parse::<usize>().is_ok() => return Some(typed),
-            Some(_) => note("type a number of the list, or nothing"),
-            None => {
-                *is_ended = true;
-                return None;
-            }
-        }
-    }
+/// Returns the answer to questions.
+///
+/// # Errors
+/// The input ended before one of them was answered.
+fn answered<T>(asking: impl FnOnce(&mut ReadLine<'_>) -> CliResult<T>) -> CliResult<T> {
+    let mut is_ended = false;
+    let answer = asking(&mut |question| {
+        let typed = ask(question);
+        is_ended |= typed.is_none();
+        typed
+    })?;
+    if is_ended { Err(cancelled()) } else { Ok(answer) }
 }
 
 fn write_vault(vault: &Path, out: &mut Out) -> CliResult<()> {

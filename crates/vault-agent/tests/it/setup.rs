@@ -133,9 +133,11 @@ fn three_questions_at_a_terminal() {
     terminal.until("2 of 3. Which assistant or editor");
     terminal.until("Codex CLI       is on this machine");
     terminal.until("Number (empty for none):");
-    terminal.press("codex\r");
-    terminal.until("type a number of the list");
-    terminal.until("Number (empty for none):");
+    for wrong in ["codex\r", "99\r"] {
+        terminal.press(wrong);
+        terminal.until("type a number of the list");
+        terminal.until("Number (empty for none):");
+    }
     terminal.press("3\r");
     terminal.until("3 of 3. Which model answers your questions?");
     terminal.until("Leaves it, with a hosted model:");

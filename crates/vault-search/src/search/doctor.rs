@@ -247,22 +247,17 @@ fn other_indexes(index: &Index, findings: &mut Vec<Finding>) {
     let (vault, own) = (index.vault(), index.index_file());
     let own = own.canonicalize().unwrap_or_else(|_| own.to_path_buf());
     let is_own = |other: &ListedIndex| other.index.canonicalize().is_ok_and(|file| file == own);
-    for other in Index::list().unwrap_or_default().into_iter().filter(|other| !is_own(other)) {
+    let others = Index::list().unwrap_or_default().into_iter().filter(|other| !is_own(other));
+    let (gone, there): (Vec<_>, Vec<_>) =
+        others.partition(|other| other.state == FolderState::Gone && other.vault.as_deref() != Some(vault));
+    findings.extend(gone_folders(&gone));
+    for other in there {
         let Some(folder) = &other.vault else { continue };
         let forget = format!("vault-index forget --vault \"{}\"", folder.display());
         let (message, remedy) = if folder == vault {
             let message =
                 format!("this vault has a second index, {}, which is used without --index", other.index.display());
             (message, format!("to keep one, leave out --index (VAULT_INDEX_FILE), or run {forget}"))
-        } else if other.state == FolderState::Gone {
-            let message = "this folder no longer exists, but its index does".to_owned();
-            (
-                message,
-                format!(
-                    "if it has moved: vault-index adopt \"{}\" in the new folder; else: {forget}",
-                    folder.display()
-                ),
-            )
         } else if folder.starts_with(vault) {
             let message =
                 "this folder is in the vault and has an index of its own, which commands in it use".to_owned();
@@ -276,6 +271,27 @@ fn other_indexes(index: &Index, findings: &mut Vec<Finding>) {
         };
         findings.push(Finding::notice(FindingKind::OtherIndex, folder.display().to_string(), message, remedy));
     }
+}
+
+/// Indexes of folders that are gone, in one finding, because there can be many.
+fn gone_folders(gone: &[ListedIndex]) -> Option<Finding> {
+    let folders: Vec<String> =
+        gone.iter().filter_map(|other| other.vault.as_ref()).map(|folder| folder.display().to_string()).collect();
+    let first = folders.first()?;
+    let (one, many) = ("index is of a folder that no longer exists", "indexes are of folders that no longer exist");
+    let message = format!("{}: {}", counted_as(folders.len(), one, many), named(&folders));
+    let remedy = "if a folder has moved: vault-index adopt OLD-FOLDER in the new one; else: vault-index forget --vault \
+                  OLD-FOLDER";
+    Some(Finding::notice(FindingKind::OtherIndex, first, message, remedy))
+}
+
+/// Returns the first names, with an ellipsis if there are more.
+fn named<T: AsRef<str>>(all: &[T]) -> String {
+    let mut named: Vec<&str> = all.iter().take(NAMED).map(AsRef::as_ref).collect();
+    if all.len() > NAMED {
+        named.push("…");
+    }
+    named.join(", ")
 }
 
 /// Examines what the index holds.
@@ -334,11 +350,7 @@ fn excluded_notes(subject: &str, excluded: &[&str], notes: usize) -> Option<Find
         let remedy = "name the folder of your notes with --vault DIR, or make it the default: vault-agent setup";
         return (notes == 0).then(|| Finding::problem(FindingKind::NoVault, subject, message, remedy));
     }
-    let mut named: Vec<&str> = excluded.iter().take(NAMED).copied().collect();
-    if excluded.len() > NAMED {
-        named.push("…");
-    }
-    let message = format!("{} excluded: {}", counted_as(excluded.len(), "note is", "notes are"), named.join(", "));
+    let message = format!("{} excluded: {}", counted_as(excluded.len(), "note is", "notes are"), named(excluded));
     let remedy = "if that is not intended, look into .gitignore, .vaultignore, .vault.toml, the excluded files of \
                   Obsidian's settings, and exclude in config.toml";
     let excluded = Finding::notice(FindingKind::Excluded, subject, message, remedy);

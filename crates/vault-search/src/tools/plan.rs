@@ -60,7 +60,7 @@ fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult 
 
 pub(super) fn preview(vault_args: &VaultArgs, args: &PlanPreviewArgs, out: &mut Out) -> CliResult {
     with_toolbox(vault_args, &args.context, |toolbox| {
-        let prepared = prepared(toolbox, &json_of(&args.plan.file)?, &args.set, &mut Vec::new())?;
+        let prepared = prepare(toolbox, &json_of(&args.plan.file)?, &args.set, &mut Vec::new())?;
         print_preview(&prepared.preview, toolbox, if args.plan.json { Format::Json } else { Format::Human }, out)
     })
 }
@@ -91,7 +91,7 @@ pub fn run_value(
         toolbox.set_now(time.to_zoned(TimeZone::system()));
     }
     let mut asked = defaults.to_vec();
-    let prepared = prepared(toolbox, value, &args.set, &mut asked)?;
+    let prepared = prepare(toolbox, value, &args.set, &mut asked)?;
     if args.dry_run {
         let format = if args.jsonl { Format::JsonLines } else { Format::Human };
         return print_preview(&prepared.preview, toolbox, format, out);
@@ -150,7 +150,7 @@ struct PreparedPlan {
 }
 
 /// Checks and previews a plan. Missing parameters are taken from `known`, or asked for and added to it.
-fn prepared(
+fn prepare(
     toolbox: &mut Toolbox,
     value: &Value,
     set: &[String],
@@ -233,7 +233,7 @@ impl ChangeEditor for PlanEditor<'_> {
     }
 
     fn edited(&mut self, edited: Value) -> Result<PreparedChange> {
-        let again = prepared(self.toolbox, &edited, &self.args.set, self.known)?;
+        let again = prepare(self.toolbox, &edited, &self.args.set, self.known)?;
         if let Some(blocked) = again.preview.blocked {
             return Err(blocked);
         }

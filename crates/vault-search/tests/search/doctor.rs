@@ -184,7 +184,7 @@ fn two_indexes() {
         &with_default("vault", &["doctor", "--json"]),
         "other-index",
         false,
-        &["Sub: this folder no longer exists", "adopt"],
+        &["1 index is of a folder that no longer exists: ", "vault/Sub", "vault-index adopt"],
     );
 }
 
