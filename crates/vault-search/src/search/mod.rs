@@ -46,7 +46,7 @@ use crate::{CliResult, Failure, JsonArgs, Out, VaultArgs};
 
 pub use background::{embed_in_background, embed_main};
 pub use doctor::{Finding, FindingKind, doctor};
-use index_args::{Command, IndexArgs, ReportArgs, SyncArgs};
+use index_args::{Command, IndexArgs, ModelsArgs, ReportArgs, SyncArgs};
 use search_args::SearchArgs;
 use settings::IndexedVaultArgs;
 
@@ -94,6 +94,8 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
     match args.command {
         Command::List(_) | Command::Completions(_) | Command::Man(_) => vault.refuse()?,
+        // A model belongs to no vault.
+        Command::Models(ModelsArgs { command: Some(_), .. }) => vault.refuse()?,
         Command::Stop(_) | Command::Models(_) | Command::Forget(_) | Command::Adopt(_) => vault.refuse_filling()?,
         Command::Status(_) | Command::Doctor(_) => vault.refuse_syncing()?,
         _ => {}
