@@ -70,6 +70,7 @@ pub(crate) fn indexes_folder() -> Result<PathBuf> {
 }
 
 /// The folder of models that were added. Not within that of the indexes, where every folder belongs to a vault.
+#[cfg(feature = "minilm")]
 pub(crate) fn models_folder() -> Result<PathBuf> {
     let cache = cache_folder()
         .ok_or_else(|| Error::new(ErrorKind::Io, "the system names no cache folder").with_remedy("set HOME"))?;

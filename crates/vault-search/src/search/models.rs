@@ -4,12 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use vault_index::models::{self, AddingLock, KnownModel, ModelSource};
+#[cfg(feature = "http")]
 use vault_index::{Error, ErrorKind};
 
 use super::index_args::{AddModelArgs, ModelsCommand};
 use super::progress;
 use super::status::bytes;
-use crate::{CliResult, Failure, Out, Outcome, can_ask, confirm, note};
+use crate::{CliResult, Failure, Out, Outcome};
+#[cfg(feature = "http")]
+use crate::{can_ask, confirm, note};
 
 pub(super) fn run(command: &ModelsCommand, out: &mut Out) -> CliResult {
     match command {
