@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes every package from a program, and installs each as a person would: packaging/test.py PROGRAMS [NFPM] [CLAUDE]
+"""Builds every package from a program, and installs each as a person would: packaging/test.py PROGRAMS [NFPM] [CLAUDE]
 
 PROGRAMS is a folder with the programs of this machine, in any profile; NFPM the program nfpm, and CLAUDE the program of
-Claude Code. Packages are installed into fresh folders, from a server on this machine that plays the release page, PyPI
-and the npm registry. Then a search runs from each. Needs Linux on x86-64, Python 3.9 with jsonschema, pyyaml,
-tree-sitter and tree-sitter-powershell; and curl, npm, rpm and ruby for the ways that use them. The last lines say what
-was left out.
+Claude Code. Packages are installed into fresh folders, from a server on this machine that is the release page and a
+mock registry of PyPI and npm. Then a search runs from each. Prints the seconds from the empty folder to the first
+result, those of all checks, and the sizes of the files; the last lines say what was left out. Needs Linux on x86-64,
+Python 3.9 with jsonschema, pyyaml, tree-sitter and tree-sitter-powershell; and curl, npm, rpm and ruby for the ways
+that use them.
 """
 
 import hashlib
@@ -34,6 +35,8 @@ NOTES = ROOT / "testdata" / "vaults" / "demo"
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
 left_out = []
+# For each way, when its first search had found the note.
+found_at = {}
 
 
 def main():
@@ -49,7 +52,8 @@ def main():
                 home, start = scratch / "homes" / way.__name__, time.monotonic()
                 home.mkdir(parents=True)
                 way(release, home, server)
-                print(f"{time.monotonic() - start:8.1f} s   {way.__name__}")
+                first = f"{found_at[way.__name__] - start:6.1f} s" if way.__name__ in found_at else "       -"
+                print(f"{first} of {time.monotonic() - start:6.1f} s   {way.__name__}")
     for file in sorted(release.sizes):
         print(f"{release.sizes[file] / 1e6:8.1f} MB  {file}")
     for reason in left_out:
@@ -74,21 +78,24 @@ def make_release(programs, scratch, nfpm):
     (scratch / "unpacked").mkdir()
     run(["tar", "-xzf", archive, "-C", scratch / "unpacked"])
     release.unpacked = next((scratch / "unpacked").iterdir())
-    run([sys.executable, HERE / "wrap.py", release.unpacked, TARGET, REPOSITORY, release.page])
+    for out in [release.page, scratch / "again"]:
+        run([sys.executable, HERE / "wrap.py", release.unpacked, TARGET, REPOSITORY, out])
+    for file in (scratch / "again").iterdir():
+        assert file.read_bytes() == (release.page / file.name).read_bytes(), f"{file.name} has other bytes each time"
     if nfpm:
         for packager in ["deb", "rpm"]:
             run([nfpm, "package", "--config", HERE / "nfpm.yaml", "--packager", packager, "--target", release.page],
                 cwd=release.unpacked, VERSION=VERSION, ARCH="amd64")
     release.sizes = {file.name: file.stat().st_size for file in release.page.iterdir()}
-    # The archives of the other systems are built elsewhere; the manifests need only their sums.
+    # The archives of the other systems are built elsewhere; the manifests need only their checksums.
     for target in PLATFORMS:
         suffix = ".zip" if "windows" in target else ".tar.gz"
         file = release.page / f"vault-v{VERSION}-{target}{suffix}"
         if not file.exists():
             file.write_text("another system")
     archives = sorted(release.page.glob("vault-v*"))
-    sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in archives]
-    (release.page / "SHA256SUMS").write_text("".join(sums))
+    checksums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in archives]
+    (release.page / "SHA256SUMS").write_text("".join(checksums))
     run([sys.executable, HERE / "release.py", release.page, REPOSITORY, scratch / "manifests"])
     release.manifests = scratch / "manifests"
     return release
@@ -111,12 +118,28 @@ def manifests(release, folder, claude):
         check(f"winget-{schema}", yaml.safe_load((folder / f"winget.{name}.yaml").read_text()))
     with zipfile.ZipFile(next(release.page.glob("*.mcpb"))) as bundle:
         check("mcpb", json.loads(bundle.read("manifest.json")))
+    # A page of PyPI or npm has no other files.
+    with zipfile.ZipFile(next(release.page.glob("*.whl"))) as wheel:
+        page = wheel.read(f"vault_agent-{VERSION}.dist-info/METADATA").decode()
+    with tarfile.open(release.page / f"vault-agent-{VERSION}.tgz") as package:
+        pages = [page, package.extractfile("package/README.md").read().decode()]
+    for page in pages:
+        links = re.findall(r"\]\(([^)]*)\)", page)
+        relative = [link for link in links if not link.startswith(("https://", "#"))]
+        assert links and not relative, f"relative links: {relative}"
+        for kind, path in re.findall(rf"github\.com/{REPOSITORY}/(blob|raw)/v{re.escape(VERSION)}/([^)#]*)", page):
+            assert (ROOT / path).is_file() and (kind == "raw") == (Path(path).suffix == ".svg"), f"{kind} {path}"
     # As the registry of the Agent Client Protocol demands.
     icon = (HERE / "icon.svg").read_text()
     assert 'viewBox="0 0 16 16"' in icon and "currentColor" in icon, "the icon must be 16x16, in currentColor"
     assert set(re.findall(r'(?:fill|stroke)="([^"]*)"', icon)) <= {"none", "currentColor"}, "the icon has colours"
     plugin = json.loads((HERE / "claude-plugin/.claude-plugin/plugin.json").read_text())
     assert plugin["version"] == VERSION, f"claude-plugin/.claude-plugin/plugin.json has the version {plugin['version']}"
+    # The plugin for Obsidian shows the lines of README.
+    view = (ROOT / "obsidian/src/views/agent-view.ts").read_text()
+    for line in re.findall(r"`(.*/latest/download/install.*)`", (HERE / "README.md").read_text()):
+        line = line.replace("https://github.com/OWNER/NAME", "REPOSITORY").replace("\\|", "|")
+        assert f'"{line}"' in view, f"agent-view.ts does not have the line {line}"
     for file in folder.iterdir():
         assert not re.search(r"@[A-Z0-9]+(:[a-z0-9_-]+)?@", file.read_text()), f"{file.name} has a placeholder"
     for shell in ["sh", "bash", "dash"]:
@@ -132,7 +155,7 @@ def manifests(release, folder, claude):
 
 
 class Server:
-    """Plays the release page (/release), PyPI (/pypi) and the npm registry (/npm)."""
+    """A release page (/release), and mock registries of PyPI (/pypi) and npm (/npm)."""
 
     def __init__(self, scratch):
         release = scratch / "release" / f"v{VERSION}"
@@ -201,8 +224,11 @@ def works(folder, home):
     for name in COMMANDS:
         version = run([folder / name, "--version"], **environment)
         assert version == f"{name} {VERSION}\n", version
+    # Embedding models behind Ollama and OpenAI-compatible servers need no other program.
+    assert "the feature http" not in run([folder / "vault-index", "models"], VAULT_DIR=str(NOTES), **environment)
     query = ["--vault", NOTES, "--wait", "60", "--files", "-n", "1", "keeping money aside in case we lose a job"]
     found = run([folder / "vault-search", *query], **environment)
+    found_at.setdefault(home.name, time.monotonic())
     assert found.splitlines()[-1] == "Money/Emergency fund.md", found
     run([folder / "vault-search", "--vault", NOTES, "qwxzv"], expect=1, **environment)
 
@@ -254,19 +280,61 @@ def install_script(release, home, server):
     assert home / ".local/share/bash-completion/completions/vault-tools" in installed
     sizes = {file.stat().st_ino: file.stat().st_size for file in installed}
     assert sum(sizes.values()) < 1.1 * (release.unpacked / "vault-agent").stat().st_size, "the program is there twice"
-    # Again, over the first one; then without.
-    run([*script, "--version", f"v{VERSION}"], **settings)
+    # Again, over the first one.
+    assert "fpath" in run([*script, "--version", f"v{VERSION}"], SHELL="/bin/zsh", **settings)
+
+    # These fail, and change nothing, not even by writing the same again.
+    def state():
+        return {file: file.stat().st_mtime_ns for file in (home / ".local").rglob("*") if not file.is_dir()}
+
+    def unchanged():
+        assert state() == before
+        for name in COMMANDS:
+            assert run([home / ".local/bin" / name, "--version"]) == f"{name} {VERSION}\n"
+
+    before = state()
+
+    def broken(version, program, checksum=None):
+        """Adds a version to the release page, with an archive of which only the program is there."""
+        page, name = release.page.parent / f"v{version}", f"vault-v{version}-{TARGET}"
+        (home / name).mkdir()
+        (home / name / "vault-agent").write_text(program)
+        (home / name / "vault-agent").chmod(0o755)
+        page.mkdir()
+        run(["tar", "-czf", page / f"{name}.tar.gz", "-C", home, name])
+        checksum = checksum or hashlib.sha256((page / f"{name}.tar.gz").read_bytes()).hexdigest()
+        (page / "SHA256SUMS").write_text(f"{checksum}  {name}.tar.gz\n")
+
+    broken("9.9.7", "#!/bin/sh\n", checksum="0" * 64)
+    # As on a system with another C library, the loader of this one is missing.
+    broken("9.9.8", "#!/missing/loader\n")
+    for version, message in [("9.9.7", "does not have the checksum"), ("9.9.8", "does not run on this system"),
+                             ("9.9.9", "cannot be downloaded")]:
+        assert message in run([*script, "--version", version], expect=1, **settings)
+        unchanged()
+    text = script[1].read_text()
+    # On a system with musl, such as Alpine, it asks for the archive that is linked statically.
+    (home / "alpine").mkdir()
+    (home / "alpine/ldd").write_text("#!/bin/sh\necho 'musl libc (x86_64)' >&2\nexit 1\n")
+    (home / "alpine/ldd").chmod(0o755)
+    alpine = settings | {"PATH": f"{home / 'alpine'}:{os.environ['PATH']}"}
+    assert "x86_64-unknown-linux-musl.tar.gz" in run(script, expect=1, **alpine)
+    unchanged()
+    plain_http = text.replace(f"https://github.com/{REPOSITORY}/releases/download", f"{server.url}/release")
+    if shutil.which("curl"):
+        # From the address that is written in it, it downloads by HTTPS alone.
+        assert "cannot be downloaded" in run(["sh", "-c", plain_http], expect=1, HOME=str(home))
+    lines = text.splitlines(keepends=True)
+    for length in range(len(lines)):
+        # A download that is cut off is a whole script of functions, or none.
+        subprocess.run(["sh"], input="".join(lines[:length]), text=True, env=os.environ | settings, capture_output=True)
+    unchanged()
+    for shell in ["sh", "dash", "bash"]:
+        if shutil.which(shell):
+            assert "install.sh [--version" in run([shell, "-c", f'{shell} -s -- --help <"$0"', script[1]])
     run([*script, "--uninstall"], **settings)
     left = [file for file in (home / ".local").rglob("*") if not file.is_dir()]
     assert left == [], left
-    # Nothing is installed from a file with another sum, or of a version that does not exist.
-    archive = release.page / f"vault-v{VERSION}-{TARGET}.tar.gz"
-    original = archive.read_bytes()
-    archive.write_bytes(original[:-1])
-    assert "does not have the sum" in run(script, expect=1, **settings)
-    archive.write_bytes(original)
-    assert "cannot be downloaded" in run([*script, "--version", "9.9.9"], expect=1, **settings)
-    assert not (home / ".local/bin/vault-agent").exists()
 
 
 def formula(release, home, _server):
@@ -274,7 +342,8 @@ def formula(release, home, _server):
         left_out.append("the Homebrew formula: no ruby")
         return
     archive = release.page / f"vault-v{VERSION}-{TARGET}.tar.gz"
-    run(["ruby", HERE / "formula.rb", release.manifests / "vault-agent.rb", archive, release.unpacked, home / "prefix"])
+    stub = ["ruby", HERE / "homebrew_stub.rb", release.manifests / "vault-agent.rb"]
+    run([*stub, archive, release.unpacked, home / "prefix"])
     works(home / "prefix/bin", home)
     completions = ["etc/bash_completion.d/vault-search", "share/zsh/site-functions/_vault-agent"]
     for file in ["share/man/man1/vault-search.1", *completions]:
@@ -287,7 +356,7 @@ def deb(release, home, _server):
         left_out.append(".deb: no nfpm or no dpkg-deb")
         return
     run(["dpkg-deb", "--extract", packages[0], home / "root"])
-    assert "Depends: libc6" in run(["dpkg-deb", "--info", packages[0]])
+    assert "Depends: libc6 (>= 2.28)" in run(["dpkg-deb", "--info", packages[0]])
     works(home / "root/usr/bin", home)
     assert (home / "root/usr/share/man/man1/vault-index-sync.1").exists()
 
@@ -298,6 +367,7 @@ def rpm(release, home, _server):
         left_out.append(".rpm: no nfpm or no rpm")
         return
     run(["rpm", "--root", home / "root", "--install", "--nodeps", "--noscripts", packages[0]])
+    assert "glibc >= 2.28" in run(["rpm", "--query", "--requires", "--package", packages[0]])
     works(home / "root/usr/bin", home)
     run(["rpm", "--root", home / "root", "--verify", "--nodeps", "vault-agent"])
     run(["rpm", "--root", home / "root", "--erase", "vault-agent"])
@@ -319,9 +389,9 @@ def claude_bundle(release, home, _server):
 
 
 def image(release, home, _server):
-    """Starts the server with the words and the environment of the Dockerfile. There is no image to build it from."""
+    """Starts the server with the words and the environment of the Dockerfile, which is not built."""
     text = (HERE / "Dockerfile").read_text()
-    words = json.loads(re.search(r"(?m)^ENTRYPOINT (.*)", text)[1]) + json.loads(re.search(r"(?m)^CMD (.*)", text)[1])
+    words = json.loads(re.search(r"(?m)^ENTRYPOINT (.*)", text)[1])
     environment = dict(pair.split("=") for pair in re.search(r"(?m)^ENV (.*)", text)[1].split())
     (home / "key").write_text("secret\n")
     (home / "key").chmod(0o600)

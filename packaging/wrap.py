@@ -5,7 +5,9 @@ FOLDER is an unpacked archive of a release, with the one file that serves all fo
 REPOSITORY the OWNER/NAME on GitHub. Writes to OUT:
 
 - a wheel for PyPI, vault_agent-VERSION-py3-none-PLATFORM.whl;
-- the npm package of the platform, vault-agent-OS-CPU-VERSION.tgz, and the one that chooses it, vault-agent-VERSION.tgz;
+- the npm package of the platform, vault-agent-OS-CPU-VERSION.tgz;
+- for x86_64-unknown-linux-gnu also the npm package that chooses the platform, vault-agent-VERSION.tgz, because a
+  release needs it once;
 - a bundle for Claude Desktop, vault-agent-VERSION-OS-CPU.mcpb.
 
 A wheel, a bundle and an npm package hold no links, so the file is in them once, under its own name. The other commands
@@ -13,9 +15,11 @@ are small programs that start it with `--started-as NAME`. Needs Python 3.9.
 """
 
 import base64
+import gzip
 import hashlib
 import io
 import json
+import os
 import re
 import sys
 import tarfile
@@ -58,7 +62,8 @@ def main():
     mcp_name = f"io.github.{sys.argv[3].split('/')[0]}/vault-agent"
     wheel(folder, platform, url, mcp_name, out)
     npm_platform(folder, system, cpu, url, out)
-    npm_chooser(url, mcp_name, out)
+    if sys.argv[2] == "x86_64-unknown-linux-gnu":
+        npm_chooser(url, mcp_name, out)
     bundle(folder, system, cpu, url, out)
 
 
@@ -75,6 +80,18 @@ def licenses():
     return {file.name: file.read_bytes() for file in files}
 
 
+def readme(url):
+    """Returns the README for a page of PyPI or npm, where relative links would lead nowhere."""
+    file = Path("crates/vault-agent/README.md")
+
+    def absolute(match):
+        target = os.path.normpath(file.parent / match[1])
+        kind = "raw" if target.endswith((".svg", ".png")) else "blob"
+        return f"]({url}/{kind}/v{VERSION}/{target})"
+
+    return re.sub(r"\]\((?!https?:|#)([^)]*)\)", absolute, (ROOT / file).read_text())
+
+
 def wheel(folder, platform, url, mcp_name, out):
     programs = executables(folder)
     if "{glibc}" in platform:
@@ -89,8 +106,7 @@ def wheel(folder, platform, url, mcp_name, out):
         f"License-Expression: {LICENSE}", *(f"License-File: {name}" for name in licenses()),
         f"Project-URL: Repository, {url}", "Requires-Python: >=3.8", "Description-Content-Type: text/markdown",
     ]
-    readme = (ROOT / "crates/vault-agent/README.md").read_text()
-    files[f"{info}/METADATA"] = "\n".join([*metadata, "", readme, f"<!-- mcp-name: {mcp_name} -->", ""]).encode()
+    files[f"{info}/METADATA"] = "\n".join([*metadata, "", readme(url), f"<!-- mcp-name: {mcp_name} -->", ""]).encode()
     files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: wrap.py\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
     record = [f"{name},sha256={digest(content)},{len(content)}" for name, content in files.items()]
     files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
@@ -145,15 +161,16 @@ def npm_chooser(url, mcp_name, out):
         "bin": {name: f"bin/{name}.js" for name in COMMANDS}, "optionalDependencies": platforms,
     })
     start = (HERE / "npm" / "start.js").read_bytes()
-    readme = (ROOT / "crates/vault-agent/README.md").read_bytes()
-    files = {"package.json": manifest, "README.md": readme, "start.js": start}
+    files = {"package.json": manifest, "README.md": readme(url).encode(), "start.js": start}
     for name in COMMANDS:
         files[f"bin/{name}.js"] = f'#!/usr/bin/env node\nrequire("../start.js")("{name}");\n'.encode()
     tarred(out / f"vault-agent-{VERSION}.tgz", {**files, **licenses()})
 
 
 def tarred(file, files):
-    with tarfile.open(file, "w:gz", compresslevel=6) as archive:
+    """Writes a tar archive with the same bytes each time."""
+    with open(file, "wb") as out, gzip.GzipFile("", "wb", 6, out, mtime=0) as packed, \
+            tarfile.open(fileobj=packed, mode="w") as archive:
         for name, content in files.items():
             entry = tarfile.TarInfo(f"package/{name}")
             entry.size, entry.mode = len(content), 0o755 if is_program(name) else 0o644
@@ -162,7 +179,7 @@ def tarred(file, files):
 
 def bundle(folder, system, cpu, url, out):
     program = "vault-agent.exe" if system == "win32" else "vault-agent"
-    manifest = json.loads((HERE / "templates" / "mcpb.json").read_text())
+    manifest = json.loads((HERE / "mcpb.json").read_text())
     manifest["version"], manifest["repository"] = VERSION, {"type": "git", "url": url}
     manifest["server"]["entry_point"] = f"bin/{program}"
     manifest["server"]["mcp_config"]["command"] = "${__dirname}/bin/" + program

@@ -67,6 +67,15 @@ pub(crate) fn of_variables(choice: &ProviderChoice) -> Option<Key> {
     })
 }
 
+/// Returns the sources of the keys of these providers, in their order; `None` for a provider without a key. The keyring
+/// stays locked.
+pub(crate) fn sources(choices: &[ProviderChoice]) -> Vec<Option<KeySource>> {
+    let accounts = choices.iter().map(ProviderChoice::account).collect();
+    let in_keyring = keyring::having_keys(accounts).unwrap_or_default();
+    let in_keyring = |choice: &ProviderChoice| in_keyring.contains(&choice.account()).then_some(KeySource::Keyring);
+    choices.iter().map(|choice| of_variables(choice).map(|key| key.source()).or_else(|| in_keyring(choice))).collect()
+}
+
 /// Returns the key in a person's input: its first line.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ const APP: &str = "vault-index";
 /// The vault's folder, canonical.
 ///
 /// # Errors
-/// [`ErrorKind::Vault`] when there is no such folder.
+/// [`ErrorKind::Vault`] when there is no such folder, or it cannot be read.
 pub fn canonical_vault(vault: &Path) -> Result<PathBuf> {
     let missing = |why: &str| {
         Error::new(ErrorKind::Vault, why)
@@ -22,6 +22,11 @@ pub fn canonical_vault(vault: &Path) -> Result<PathBuf> {
     })?;
     if !canonical.is_dir() {
         return Err(missing("this is not a folder"));
+    }
+    if let Err(error) = std::fs::read_dir(&canonical) {
+        return Err(missing("this folder cannot be read")
+            .because(error)
+            .with_remedy("give yourself the permission to read it, or name another folder with --vault DIR"));
     }
     Ok(canonical)
 }

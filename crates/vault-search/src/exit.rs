@@ -6,6 +6,9 @@ use std::io::{self, Write};
 use crate::sanitize::{sanitize, wrapped};
 use crate::terminal::Paint;
 
+/// The exit code that a shell expects of a command that Ctrl-C ended.
+pub(crate) const ENDED_BY_SIGNAL: u8 = 130;
+
 /// The outcome of a command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -26,7 +29,7 @@ pub enum Failure {
     Usage(clap::Error),
     /// The reader of standard output closed the pipe: ends without a message. Exit code 0.
     PipeClosed,
-    /// Ctrl-C or SIGTERM, with a message about the state of the work. Exit code 2.
+    /// Ctrl-C or SIGTERM, with a message about the state of the work. Exit code 130.
     Interrupted(&'static str),
 }
 
@@ -37,10 +40,11 @@ impl Failure {
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {
-            Self::Error(_) | Self::Interrupted(_) => 2,
+            Self::Error(_) => 2,
             Self::Refused(_) => 3,
             Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
             Self::PipeClosed => 0,
+            Self::Interrupted(_) => ENDED_BY_SIGNAL,
         }
     }
 }
@@ -100,6 +104,7 @@ mod tests {
     fn exit_codes() {
         assert_eq!(Failure::Error("x".into()).code(), 2);
         assert_eq!(Failure::Refused("x".into()).code(), 3);
+        assert_eq!(Failure::Interrupted("x").code(), 130);
         assert_eq!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)).code(), 0);
         assert_eq!(Failure::from(io::Error::from(io::ErrorKind::StorageFull)).code(), 2);
         let usage = |arg: &str| clap::Command::new("x").try_get_matches_from(["x", arg]).unwrap_err();

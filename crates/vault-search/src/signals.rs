@@ -5,15 +5,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::exit::note;
+use crate::exit::{ENDED_BY_SIGNAL, note};
+use crate::terminal::restore_terminal;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static LISTENING: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicUsize = AtomicUsize::new(0);
 static IGNORING: AtomicUsize = AtomicUsize::new(0);
-
-/// The exit code that a shell expects of a command that SIGINT ended.
-const ENDED_BY_SIGNAL: i32 = 130;
 
 /// Installs the signal handler. Without a listener, a signal ends the process, as it would without the handler.
 pub fn install_handler() {
@@ -33,7 +31,8 @@ pub fn install_handler() {
         if is_writing {
             note("ended in the middle of a change; the next start rolls it back");
         }
-        std::process::exit(ENDED_BY_SIGNAL);
+        restore_terminal();
+        std::process::exit(i32::from(ENDED_BY_SIGNAL));
     });
 }
 

@@ -203,6 +203,107 @@ pub fn ask(question: &str) -> Option<String> {
     typed(question).map(|line| line.trim().to_string())
 }
 
+/// Asks a question that a key answers, and returns the key, or `None` on Ctrl-D and at the end of input. Escape is `n`.
+/// Where keys cannot be read one by one, it reads a line.
+pub fn ask_for_key(question: &str) -> Option<String> {
+    #[cfg(unix)]
+    {
+        let input = if stdin().is_terminal() { None } else { tty() };
+        let pressed = match &input {
+            Some(tty) => keys::pressed(question, tty),
+            None => keys::pressed(question, &stdin()),
+        };
+        if let Some(pressed) = pressed {
+            return pressed;
+        }
+    }
+    ask(question)
+}
+
+/// Restores the terminal before a signal ends the process.
+pub(crate) fn restore_terminal() {
+    #[cfg(unix)]
+    keys::restore();
+}
+
+/// Keys read one by one.
+#[cfg(unix)]
+mod keys {
+    use std::io::{Write, stderr};
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::sync::{Mutex, PoisonError};
+
+    use rustix::io::Errno;
+    use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+    use crate::sanitize::sanitize;
+
+    const END: &str = "\x04";
+    const ESCAPE: &str = "\x1b";
+
+    /// The terminal whose keys are being read, and its mode before.
+    static CHANGED: Mutex<Option<(OwnedFd, Termios)>> = Mutex::new(None);
+
+    /// Restores the terminal when it is dropped.
+    struct KeyMode;
+
+    impl Drop for KeyMode {
+        fn drop(&mut self) {
+            restore();
+        }
+    }
+
+    /// Restores the mode of the terminal, if a key is being read.
+    pub fn restore() {
+        if let Some((terminal, before)) = CHANGED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = tcsetattr(terminal, OptionalActions::Flush, &before);
+        }
+    }
+
+    /// Reads a key after a question; `None` within at the end of input. Returns `None` where keys cannot be read.
+    pub fn pressed(question: &str, terminal: &impl AsFd) -> Option<Option<String>> {
+        let before = tcgetattr(terminal).ok()?;
+        let mut by_key = before.clone();
+        // Ctrl-C stays a signal.
+        by_key.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        by_key.special_codes[SpecialCodeIndex::VMIN] = 1;
+        by_key.special_codes[SpecialCodeIndex::VTIME] = 0;
+        let changed = (terminal.as_fd().try_clone_to_owned().ok()?, before);
+        *CHANGED.lock().unwrap_or_else(PoisonError::into_inner) = Some(changed);
+        let _mode = KeyMode;
+        // What was typed before the question is not an answer to it.
+        tcsetattr(terminal, OptionalActions::Flush, &by_key).ok()?;
+        show(&format!("{} ", sanitize(question)));
+        let answer = read(terminal);
+        show(&format!("{}\n", sanitize(answer.as_deref().unwrap_or_default())));
+        Some(answer)
+    }
+
+    fn read(terminal: &impl AsFd) -> Option<String> {
+        let mut bytes = [0; 64];
+        loop {
+            let read = match rustix::io::read(terminal, &mut bytes) {
+                Err(Errno::INTR) => continue,
+                Err(_) | Ok(0) => return None,
+                Ok(read) => read,
+            };
+            match std::str::from_utf8(&bytes[..read]).map(str::trim_ascii) {
+                Ok(END) => return None,
+                Ok(ESCAPE) => return Some("n".to_owned()),
+                // An arrow key, or pasted text, is not an answer, and Enter says nothing.
+                Ok(key @ ("yes" | "no")) => return Some(key.to_owned()),
+                Ok(key) if key.chars().count() == 1 && !key.contains(char::is_control) => return Some(key.to_owned()),
+                _ => {}
+            }
+        }
+    }
+
+    fn show(text: &str) {
+        let mut err = stderr().lock();
+        let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+    }
+}
+
 /// Asks for a text of several lines, up to a line with only a dot or the end of input. Returns `None` without a line.
 pub fn ask_for_lines(question: &str) -> Option<String> {
     let _ = writeln!(stderr(), "{} (a line with a dot alone ends it)", sanitize(question));

@@ -226,6 +226,11 @@ impl Toolbox {
         specs.filter(|spec| toolset.is_none_or(|toolset| spec.toolset == toolset)).collect()
     }
 
+    /// Returns whether a call of a tool can be permitted: whether its settings do not deny every call.
+    pub fn may_permit(&self, spec: &ToolSpec) -> bool {
+        !matches!(self.policy.decide(&spec.as_call(&[]), &Grants::default()), Permission::Deny(_))
+    }
+
     /// Returns a tool by its name, or by its alias without dots.
     ///
     /// # Errors

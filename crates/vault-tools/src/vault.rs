@@ -278,6 +278,14 @@ impl Vault {
         self.store.index.recent()
     }
 
+    /// Returns the index as it is, without updating it.
+    ///
+    /// # Errors
+    /// The index cannot be opened.
+    pub fn index_as_it_is(&self) -> Result<&Index> {
+        self.store.index.opened()
+    }
+
     /// Returns the index for a search, and whether it was updated. If another process is writing it, it is used
     /// unchanged.
     ///

@@ -8,7 +8,7 @@ use vault_index::VaultPath;
 
 use crate::change::SYSTEM_TRASH;
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::{Grants, Permission, Risk, Toolset};
+use crate::policy::{Risk, Toolset};
 use crate::tool::{PATH_MARK, ToolSpec, map_paths};
 use crate::toolbox::Toolbox;
 
@@ -130,11 +130,7 @@ impl Vaults {
 
     /// Returns whether a call of a tool can be permitted in one of the vaults.
     pub fn may_permit(&self, spec: &ToolSpec) -> bool {
-        let denied = |toolbox: &Toolbox| {
-            let decided = toolbox.policy().decide(&spec.as_call(&[]), &Grants::default());
-            matches!(decided, Permission::Deny(_))
-        };
-        !self.named.iter().all(|(_, toolbox)| denied(toolbox))
+        self.named.iter().any(|(_, toolbox)| toolbox.may_permit(spec))
     }
 
     fn add_vault(&self, spec: &mut ToolSpec) {

@@ -14,16 +14,22 @@ export type Found = { path: string } | { path: null; looked: string[] };
 
 const PROGRAM = "vault-agent";
 
-/** Apps that are started from a desktop often have a short PATH, so these folders are searched as well. */
+/**
+ * Apps that are started from a desktop often have a short PATH, and a running app does not see a changed one, so these
+ * folders are searched as well.
+ */
 const ALSO = [".cargo/bin", ".local/bin"];
-const ALSO_ABSOLUTE = ["/usr/local/bin", "/opt/homebrew/bin", "/usr/bin"];
+/** Of install.ps1, winget and scoop. */
+const ALSO_ON_WINDOWS = ["AppData/Local/Programs/vault-agent", "AppData/Local/Microsoft/WinGet/Links", "scoop/shims"];
+const ALSO_ABSOLUTE = ["/usr/local/bin", "/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin", "/usr/bin"];
 
 /** All paths where the program can be, in the order of preference. */
 export function candidates(system: System): string[] {
   const isWindows = system.platform === "win32";
   const [slash, separator, name] = isWindows ? ["\\", ";", `${PROGRAM}.exe`] : ["/", ":", PROGRAM];
   const folders = (system.env.PATH ?? system.env.Path ?? "").split(separator).filter((folder) => folder !== "");
-  folders.push(...ALSO.map((folder) => `${system.home}${slash}${folder.replaceAll("/", slash)}`));
+  const below = isWindows ? [...ALSO, ...ALSO_ON_WINDOWS] : ALSO;
+  folders.push(...below.map((folder) => `${system.home}${slash}${folder.replaceAll("/", slash)}`));
   if (!isWindows) folders.push(...ALSO_ABSOLUTE);
   const files = folders.map((folder) => `${folder.endsWith(slash) ? folder.slice(0, -1) : folder}${slash}${name}`);
   return [...new Set(files)];

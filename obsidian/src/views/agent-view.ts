@@ -1,12 +1,22 @@
 // The base of all views: what it shows while the program is not there, and how it comes back.
 
-import { ItemView, type WorkspaceLeaf } from "obsidian";
+import { ItemView, Platform, type WorkspaceLeaf } from "obsidian";
 import type { AgentState } from "../agent/process";
 import type { Services } from "./approval-modal";
 import { visible } from "./text";
 
-/** How the program is installed. */
-export const INSTALL_LINES = ["cargo install --locked --path crates/vault-agent", "vault-agent --version"];
+/** The repository of the program, https://github.com/OWNER/NAME. Empty until its first release can be downloaded. */
+const REPOSITORY: string = "";
+
+/** How the program is installed: where to type the line, and the line. The lines are those of packaging/README.md. */
+export function installation(isWindows: boolean, repository = REPOSITORY): [where: string, line: string] {
+  if (repository === "") {
+    return ["in a copy of its source code (this needs Rust from rustup.rs)", "cargo install --locked --path crates/vault-agent"];
+  }
+  return isWindows
+    ? ["with PowerShell", "irm REPOSITORY/releases/latest/download/install.ps1 | iex".replace("REPOSITORY", repository)]
+    : ["", "curl -fsSL REPOSITORY/releases/latest/download/install.sh | sh".replace("REPOSITORY", repository)];
+}
 
 /** The parts of the plugin that open other parts of the app. */
 export interface ViewServices extends Services {
@@ -25,8 +35,10 @@ export function showState(parent: HTMLElement, state: AgentState, services: View
     page.createEl("button", { text, attr: { type: "button" } }).addEventListener("click", act);
   };
   const install = () => {
-    line("Install it in a terminal, in a copy of its source code (this needs Rust from rustup.rs):");
-    page.createEl("pre", { attr: { tabindex: "0", "aria-label": "Commands that install vault-agent" } }).createEl("code", { text: INSTALL_LINES.join("\n") });
+    const [where, command] = installation(Platform.isWin);
+    line(`Install it in a terminal${where === "" ? "" : `, ${where}`}:`);
+    page.createEl("pre", { attr: { tabindex: "0", "aria-label": "Commands that install vault-agent" } })
+      .createEl("code", { text: `${command}\nvault-agent --version` });
   };
   const retry = () => button("Try again", () => void services.agent.start());
   const settings = () => button("Settings", () => services.openSettings());

@@ -629,7 +629,7 @@ export const MarkdownRenderer = {
   },
 };
 
-export const Platform = { isDesktopApp: true };
+export const Platform = { isDesktopApp: true, isWin: false };
 
 export const Keymap = {
   isModEvent: (event: MouseEvent): "tab" | false => (event.ctrlKey || event.metaKey ? "tab" : false),

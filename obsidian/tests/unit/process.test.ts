@@ -30,7 +30,15 @@ describe("findProgram", () => {
 
   it("knows the names of Windows", () => {
     const windows = system([], { platform: "win32", env: { Path: "C:\\bin;D:\\" }, home: "C:\\Users\\ada" });
-    expect(candidates(windows)).toEqual(["C:\\bin\\vault-agent.exe", "D:\\vault-agent.exe", "C:\\Users\\ada\\.cargo\\bin\\vault-agent.exe", "C:\\Users\\ada\\.local\\bin\\vault-agent.exe"]);
+    expect(candidates(windows)).toEqual([
+      "C:\\bin\\vault-agent.exe",
+      "D:\\vault-agent.exe",
+      "C:\\Users\\ada\\.cargo\\bin\\vault-agent.exe",
+      "C:\\Users\\ada\\.local\\bin\\vault-agent.exe",
+      "C:\\Users\\ada\\AppData\\Local\\Programs\\vault-agent\\vault-agent.exe",
+      "C:\\Users\\ada\\AppData\\Local\\Microsoft\\WinGet\\Links\\vault-agent.exe",
+      "C:\\Users\\ada\\scoop\\shims\\vault-agent.exe",
+    ]);
   });
 });
 

@@ -31,8 +31,8 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// How long a command of the app may take.
 const RUNS_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long a client that did not answer is not asked to make edits, because it would delay each of them.
-const RESTS_FOR: Duration = Duration::from_secs(60);
+/// How long after a timeout the client is not asked to make edits, because it would delay each of them.
+const PAUSE_AFTER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The longest selection that is taken, in UTF-16 units.
 const LONGEST_SELECTION: usize = 1_000_000;
@@ -61,7 +61,7 @@ pub(super) fn declared(capabilities: &ClientCapabilities, client: &Client) -> Op
         runtime,
         answers_within: ANSWERS_WITHIN,
         runs_within: RUNS_WITHIN,
-        silent_since: Arc::default(),
+        last_timeout: Arc::default(),
     };
     // A path that does not exist is no vault of any workspace.
     let vault = vault.is_absolute().then(|| vault.canonicalize().ok()).flatten()?;
@@ -75,13 +75,13 @@ struct LiveHost {
     runtime: Handle,
     answers_within: Duration,
     runs_within: Duration,
-    /// When the client last did not answer, unless it has answered since.
-    silent_since: Arc<Mutex<Option<Instant>>>,
+    /// When the client last did not answer in time, unless it has answered since.
+    last_timeout: Arc<Mutex<Option<Instant>>>,
 }
 
 impl LiveHost {
-    fn silent_since(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.silent_since.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_timeout(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.last_timeout.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request and waits for the answer. It may be called on any thread of the runtime: another one carries
@@ -102,7 +102,7 @@ impl LiveHost {
             let _ = sender.send(tokio::time::timeout(within, asked).await);
         });
         let answer = block_in_place(|| answer.recv());
-        *self.silent_since() = matches!(answer, Ok(Err(_))).then(Instant::now);
+        *self.last_timeout() = matches!(answer, Ok(Err(_))).then(Instant::now);
         match answer {
             Ok(Ok(Ok(answer))) => Ok(answer),
             Ok(Ok(Err(fault))) if fault.code == ErrorCode::MethodNotFound => {
@@ -218,8 +218,8 @@ impl Host for LiveHost {
     }
 
     fn open_editors(&self) -> Option<Box<dyn OpenEditors>> {
-        let rests = self.silent_since().is_some_and(|since| since.elapsed() < RESTS_FOR);
-        (!rests).then(|| Box::new(LiveEditors { host: self.clone(), files: None }) as Box<dyn OpenEditors>)
+        let is_paused = self.last_timeout().is_some_and(|since| since.elapsed() < PAUSE_AFTER_TIMEOUT);
+        (!is_paused).then(|| Box::new(LiveEditors { host: self.clone(), files: None }) as Box<dyn OpenEditors>)
     }
 }
 
@@ -262,8 +262,8 @@ mod tests {
 
     fn host_of(client: Client) -> LiveHost {
         let within = Duration::from_millis(20);
-        let (runtime, silent_since) = (Handle::current(), Arc::default());
-        LiveHost { client, runtime, answers_within: within, runs_within: within, silent_since }
+        let (runtime, last_timeout) = (Handle::current(), Arc::default());
+        LiveHost { client, runtime, answers_within: within, runs_within: within, last_timeout }
     }
 
     fn state(value: Value) -> Result<Editor> {
@@ -287,7 +287,7 @@ mod tests {
         assert!(error.contains("it is not known whether app:x ran"), "{error}");
         // Changes do not wait for it, until it has answered or some time has passed.
         assert!(host.open_editors().is_none());
-        *host.silent_since() = Instant::now().checked_sub(RESTS_FOR);
+        *host.last_timeout() = Instant::now().checked_sub(PAUSE_AFTER_TIMEOUT);
         // The editors are asked once.
         let mut editors = host.open_editors().unwrap();
         let path = SafePath::new("a.md").unwrap();

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use serde::Deserialize;
-use vault_search::{CliResult, Failure, Out, Outcome, command_named, counted};
+use vault_search::{CliResult, Failure, Out, Outcome, SignalGuard, command_named, counted};
 use vault_tools::Error;
 
 /// The vault `testdata/vaults/demo`; a test compares them.
@@ -31,6 +32,9 @@ const PLAN: &str = r##"{
 "##;
 
 const PLAN_FILE: &str = "plan.json";
+
+/// How often to check whether a command has ended.
+const TICK: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Args)]
 pub(super) struct DemoArgs {
@@ -82,6 +86,8 @@ pub(super) fn demo(args: &DemoArgs, out: &mut Out) -> CliResult {
     let folder = tempfile::Builder::new().prefix("vault-demo-").tempdir();
     let mut folder = folder.map_err(|error| Error::io(std::env::temp_dir().display(), &error))?;
     folder.disable_cleanup(args.keep);
+    // A signal ends the tour here, not the process, so that the folder is deleted.
+    let listening = vault_search::listen();
     let vault = folder.path().join("Demo notes");
     let files = unpack(&vault)?;
     write(&folder.path().join(PLAN_FILE), PLAN.as_bytes())?;
@@ -91,7 +97,7 @@ pub(super) fn demo(args: &DemoArgs, out: &mut Out) -> CliResult {
         out.line("")?;
         out.line(&out.paint.bold(&format!("{}. {}", number + 1, step.about)))?;
         out.line(&format!("$ {}", shown(step.words)))?;
-        run(step, folder.path(), &vault, out)?;
+        run(step, folder.path(), &vault, &listening, out)?;
     }
     out.line("")?;
     out.line(&out.paint.bold("What you have seen"))?;
@@ -132,7 +138,7 @@ fn write(file: &Path, bytes: &[u8]) -> CliResult<()> {
 }
 
 /// Runs a command in the folder, with an empty configuration and an index and journal of its own.
-fn run(step: &Step, folder: &Path, vault: &Path, out: &mut Out) -> CliResult<()> {
+fn run(step: &Step, folder: &Path, vault: &Path, listening: &SignalGuard, out: &mut Out) -> CliResult<()> {
     out.flush()?;
     let [program, words @ ..] = step.words else { return Ok(()) };
     let mut command = command_named(program).map_err(|error| Error::io("this program", &error))?;
@@ -146,8 +152,22 @@ fn run(step: &Step, folder: &Path, vault: &Path, out: &mut Out) -> CliResult<()>
     }
     // Without a terminal to read from, nothing is asked.
     command.args(words).env("VAULT_DIR", vault).env("VAULT_BACKGROUND", "0").current_dir(folder).stdin(Stdio::null());
-    let status = command.status().map_err(|error| Error::io("this program", &error))?;
+    let failed = |error| Error::io("this program", &error);
+    let mut child = command.spawn().map_err(failed)?;
+    let status = loop {
+        // A signal may reach only this process.
+        if listening.is_cancelled() {
+            let _ = child.kill();
+        }
+        match child.try_wait().map_err(failed)? {
+            Some(status) => break status,
+            None => std::thread::sleep(TICK),
+        }
+    };
     match status.success() {
+        _ if listening.is_cancelled() => {
+            Err(Failure::Interrupted("the tour's folder is deleted, unless --keep keeps it"))
+        }
         true => Ok(()),
         false => Err(Failure::Error(format!("the tour ended early: `{}` ended with {status}", shown(step.words)))),
     }

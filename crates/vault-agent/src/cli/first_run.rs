@@ -37,10 +37,12 @@ fn model_choices(settings: &Settings) -> CliResult<Vec<ModelChoice>> {
     };
     let mut all: Vec<ModelChoice> =
         models_here(settings, LOCAL)?.into_iter().filter(|model| model.is_local).map(of_model).collect();
-    for provider in KNOWN.iter().filter(|provider| provider.name != "openai-chat") {
-        if let Some(key) = crate::keys::of_variables(&ProviderChoice::Known(provider)) {
-            let about = format!("hosted; its key is in {}", key.source());
-            all.push(ModelChoice { provider: provider.name.to_owned(), model: None, about });
+    let known = KNOWN.iter().filter(|provider| provider.name != "openai-chat");
+    let known: Vec<ProviderChoice> = known.map(ProviderChoice::Known).collect();
+    for (choice, source) in known.iter().zip(crate::keys::sources(&known)) {
+        if let Some(source) = source {
+            let about = format!("hosted; its key is in {source}");
+            all.push(ModelChoice { provider: choice.name(), model: None, about });
         }
     }
     Ok(all)

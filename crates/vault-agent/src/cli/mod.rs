@@ -14,6 +14,7 @@ mod first_run;
 mod quiet_terminal;
 mod stop;
 mod stream_json;
+mod retry_wait;
 mod turn;
 mod answer_sources;
 mod servers;

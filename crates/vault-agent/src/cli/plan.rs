@@ -1,23 +1,32 @@
 //! `vault-agent plan`: has a model write a plan for an instruction, which is then shown, approved, run and saved as a
 //! macro.
 
-use agent_loop::{RunUsage, StopReason};
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use agent_loop::{Event, RunUsage, StopReason};
 use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
 use vault_search::tools::{ExecutionArgs, MacroCommand, MacroSaveArgs, run_macro, run_plan, with_toolbox};
-use vault_search::{CliResult, Failure, Out, Outcome, ask, can_ask, note, sanitize, say};
+use vault_search::{CliResult, Failure, Out, Outcome, ask, can_ask, note, sanitize, sanitize_line};
 use vault_tools::Toolbox;
 
 use super::ask::cancel_on_signal;
+use super::retry_wait::{RetryWait, retry_notice};
+use super::screen::Screen;
 use crate::call_line::spent_text;
 use crate::index_watcher::{IndexWatcher, WatchNotices};
-use crate::loop_error::{retry_text, stop_text};
+use crate::loop_error::stop_text;
 use crate::model;
 use crate::plan_writer::{PlanReply, write};
 use crate::settings::{Settings, WriterArgs};
 use crate::workspace::{PolicyOverrides, Workspace};
+
+/// The interval at which the status line is redrawn.
+const FRAME: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
@@ -71,19 +80,16 @@ fn written(
     model: &model::ChosenModel,
     settings: &Settings,
 ) -> CliResult<std::result::Result<Value, String>> {
-    note(&format!("{} writes a plan", model.name));
+    let mut screen = Screen::new();
+    if !screen.is_live() {
+        note(&format!("{} writes a plan", model.name));
+    }
     let runtime = super::runtime::runtime()?;
     let cancel = CancellationToken::new();
     let _watching = runtime.spawn(cancel_on_signal(cancel.clone()));
-    let mut report = |event: agent_loop::Event| match event {
-        agent_loop::Event::Warning(warning) => say("warning", &warning),
-        agent_loop::Event::Retry { delay, failure, .. } => {
-            note(&retry_text(&failure, delay));
-        }
-        _ => {}
-    };
     let mut spent = RunUsage::default();
-    let written = runtime.block_on(write(instruction, toolbox, model, settings, &mut report, &cancel, &mut spent));
+    let written = write_on_screen(instruction, toolbox, model, settings, &mut screen, &cancel, &mut spent);
+    let written = runtime.block_on(written);
     runtime.shutdown_background();
     note(&spent_text(&spent));
     match written? {
@@ -91,6 +97,51 @@ fn written(
         PlanReply::Answer(answer) => Ok(Err(answer)),
         PlanReply::Stopped(stop) => Err(not_written(&stop)),
     }
+}
+
+/// Has the model write a plan, with a status line that says what it does and how to stop it. Adds the usage to `spent`.
+///
+/// # Errors
+/// The errors of the model and of its plan.
+pub(super) async fn write_on_screen(
+    instruction: &str,
+    toolbox: &Toolbox,
+    model: &model::ChosenModel,
+    settings: &Settings,
+    screen: &mut Screen,
+    cancel: &CancellationToken,
+    spent: &mut RunUsage,
+) -> vault_tools::Result<PlanReply> {
+    let since = Instant::now();
+    let status = Mutex::new((screen, None::<RetryWait>));
+    let lock = || status.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut on_event = |event| {
+        let (screen, wait) = &mut *lock();
+        match event {
+            Event::Warning(warning) => screen.warn(&warning),
+            Event::Retry { delay, failure, .. } if screen.is_live() => *wait = Some(RetryWait::new(&failure, delay)),
+            Event::Retry { delay, failure, .. } => {
+                retry_notice(&failure, delay).iter().for_each(|line| screen.warn(line));
+            }
+            _ => {}
+        }
+    };
+    let mut writing = pin!(write(instruction, toolbox, model, settings, &mut on_event, cancel, spent));
+    let mut frames = tokio::time::interval(FRAME);
+    let ended = loop {
+        tokio::select! {
+            ended = &mut writing => break ended,
+            _ = frames.tick() => {
+                let (screen, wait) = &mut *lock();
+                let writes = || {
+                    format!("{} writes a plan · {} s · Ctrl-C stops", sanitize_line(&model.name), since.elapsed().as_secs())
+                };
+                screen.draw(&[wait.as_ref().and_then(RetryWait::line).unwrap_or_else(writes)]);
+            }
+        }
+    };
+    lock().0.erase();
+    ended
 }
 
 /// Returns the failure for a model that stopped before there was a plan.

@@ -48,9 +48,13 @@ pub(super) fn setup(vault_args: &VaultArgs, args: &SetupArgs, out: &mut Out) -> 
         sync_vault(&vault_args, &JsonArgs::default(), out)?;
     }
     let has_model = chosen_provider(&Settings::load(&SettingArgs::default())?)?.is_some();
+    let subject = subject_of(&vault, &vault_args);
+    if subject.is_none() && !args.no_sync {
+        note("the folder holds no notes yet (files that end in .md); if you meant another one, run setup again");
+    }
     out.line("")?;
     out.line(&out.paint.bold("Try this:"))?;
-    out.line(&format!("  {}", to_try(&subject_of(&vault, &vault_args), client, has_model)))?;
+    out.line(&format!("  {}", to_try(&subject, client, has_model)))?;
     Ok(Outcome::Done)
 }
 

@@ -15,12 +15,12 @@ use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::Result;
 
 use super::quiet_terminal::QuietTerminal;
+use super::retry_wait::{RetryWait, retry_notice};
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
 use super::stream_json::line_of;
 use crate::call_line::call_line;
 use crate::conversation::{CitationCheck, Conversation, NoteTools, ON_SCREEN, Source, Turn, citation_check};
-use crate::loop_error::retry_text;
 use crate::terminal::{MarkdownStream, plain_lines};
 
 /// The interval at which the status line is redrawn.
@@ -74,6 +74,8 @@ pub(super) struct TurnDisplay<'a> {
     /// Whether a part of the reply has been printed.
     has_printed: bool,
     doing: String,
+    /// The wait before the request is sent again.
+    wait: Option<RetryWait>,
     since: Instant,
     drawn: Option<Instant>,
     frame: usize,
@@ -114,6 +116,7 @@ impl<'a> TurnDisplay<'a> {
             opening: Some(String::new()),
             has_printed: false,
             doing: String::new(),
+            wait: None,
             since: Instant::now(),
             drawn: None,
             frame: 0,
@@ -181,7 +184,12 @@ impl<'a> TurnDisplay<'a> {
             }
             Event::Usage(usage) => self.context = Some(usage.total()),
             Event::Warning(warning) => self.screen.warn(&warning),
-            Event::Retry { delay, failure, .. } => self.screen.warn(&retry_text(&failure, delay)),
+            Event::Retry { delay, failure, .. } if self.screen.is_live() => {
+                self.wait = Some(RetryWait::new(&failure, delay));
+            }
+            Event::Retry { delay, failure, .. } => {
+                retry_notice(&failure, delay).iter().for_each(|line| self.screen.warn(line));
+            }
             Event::Compacted { .. } => self.screen.quiet("the conversation was made shorter for the model"),
             // If nothing can be left out, the model's own error says whether that is a problem.
             Event::NotCompacted { failure } if failure.kind != ErrorKind::ContextTooLong => {
@@ -324,6 +332,7 @@ impl<'a> TurnDisplay<'a> {
         let since = self.since.elapsed().as_secs();
         let since = if since < 2 { String::new() } else { format!("{since} s · Ctrl-C stops") };
         let said = [what, since].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
+        let said = self.wait.as_ref().and_then(RetryWait::line).unwrap_or(said);
         let mut lines = unfinished;
         lines.push(format!("{mark} {said}").trim_end().to_owned());
         lines.extend(self.screen.typed.shown());

@@ -1,10 +1,11 @@
 //! Finds the notes that answers cite, and the notes that the tools have returned.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agent_loop::{Message, Run};
 use serde_json::{Value, json};
+use vault_index::ResolvedLink;
 use vault_tools::{SafePath, View};
 
 use super::citations::{CitationCheck, CitedNote, Source};
@@ -31,30 +32,54 @@ pub(crate) fn named_note(workspace: &Workspace, name: &str) -> Option<String> {
 
 /// Finds a note by its path or as a link does. A note that the settings deny is not found.
 pub(super) fn cited_note(workspace: &Workspace, name: &str) -> Option<CitedNote> {
-    let (path, text) = named_file(workspace, name)?;
+    first_cited_note(workspace, &[name])
+}
+
+/// [`cited_note`] for the first of several names that is one of a note.
+pub(super) fn first_cited_note(workspace: &Workspace, names: &[&str]) -> Option<CitedNote> {
+    let (path, text) = first_named_file(workspace, names, Option::is_some)?;
     Some(CitedNote { path, text: text? })
 }
 
 /// Returns the path of a file as it is shown, and its text unless it holds none.
 fn named_file(workspace: &Workspace, name: &str) -> Option<(String, Option<String>)> {
-    if name.trim().is_empty() {
-        return None;
-    }
+    first_named_file(workspace, &[name], |_| true)
+}
+
+/// [`named_file`] for the first of several names whose text is wanted. The index of a vault resolves all names at once,
+/// because it reads the names of all files for that.
+fn first_named_file(
+    workspace: &Workspace,
+    names: &[&str],
+    is_wanted: fn(&Option<String>) -> bool,
+) -> Option<(String, Option<String>)> {
     workspace.with(|vaults| {
-        let route = vaults.route("read_note", json!({ "path": name })).ok()?;
-        let named = route.args["path"].as_str()?.to_owned();
-        let names: Vec<String> = vaults.names().map(str::to_owned).collect();
-        route.vaults.into_iter().find_map(|vault| {
-            let toolbox = vaults.toolbox(vault);
-            let sandbox = toolbox.vault().sandbox();
-            let path = SafePath::new(&named).ok().filter(|path| sandbox.text(path).is_ok()).or_else(|| {
-                let resolved = toolbox.vault().index().ok()?.resolve(&format!("[[{named}]]"), None).ok()?;
-                SafePath::new(resolved.target?.as_str()).ok()
-            })?;
-            let real = sandbox.real(&path).ok()?;
-            let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
-            let shown = if names.len() > 1 { format!("{}/{path}", names[vault]) } else { path.to_string() };
-            (permits(&path) && permits(&real)).then(|| (shown, sandbox.text(&path).ok()))
+        let several = vaults.names().count() > 1;
+        let vault_names: Vec<String> = vaults.names().map(str::to_owned).collect();
+        let routed = |name: &&str| {
+            let route = vaults.route("read_note", json!({ "path": name })).ok()?;
+            let named = route.args["path"].as_str().filter(|name| !name.trim().is_empty())?.to_owned();
+            Some((named, route.vaults))
+        };
+        let routed: Vec<(String, Vec<usize>)> = names.iter().filter_map(routed).collect();
+        let links: Vec<String> = routed.iter().map(|(named, _)| format!("[[{named}]]")).collect();
+        let links: Vec<&str> = links.iter().map(String::as_str).collect();
+        let mut resolved: BTreeMap<usize, Vec<ResolvedLink>> = BTreeMap::new();
+        routed.iter().enumerate().find_map(|(number, (named, of_vaults))| {
+            of_vaults.iter().find_map(|vault| {
+                let toolbox = vaults.toolbox(*vault);
+                let sandbox = toolbox.vault().sandbox();
+                let path = SafePath::new(named).ok().filter(|path| sandbox.text(path).is_ok()).or_else(|| {
+                    let resolve = || toolbox.vault().index().ok()?.resolve_all(&links, None).ok();
+                    let resolved = resolved.entry(*vault).or_insert_with(|| resolve().unwrap_or_default());
+                    SafePath::new(resolved.get(number)?.target.as_ref()?.as_str()).ok()
+                })?;
+                let real = sandbox.real(&path).ok()?;
+                let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
+                let shown = if several { format!("{}/{path}", vault_names[*vault]) } else { path.to_string() };
+                let text = sandbox.text(&path).ok();
+                (permits(&path) && permits(&real) && is_wanted(&text)).then_some((shown, text))
+            })
         })
     })
 }

@@ -15,7 +15,7 @@ use vault_tools::SafePath;
 
 use super::Conversation;
 use super::attachments::{Attachment, with_attached};
-use super::cited_notes::cited_note;
+use super::cited_notes::first_cited_note;
 use super::line_numbers::numbered;
 use crate::workspace::Workspace;
 
@@ -49,7 +49,7 @@ pub(crate) fn attach(said: &str, mut attached: Vec<Attachment>, conversation: &C
     let (mut images, mut notices, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
     for Mention { names, is_certain } in mentions(said) {
         let [.., shortest] = names.as_slice() else { continue };
-        let note = names.iter().find_map(|name| cited_note(workspace, name));
+        let note = first_cited_note(workspace, &names);
         let image = match note {
             Some(_) => None,
             None => names.iter().find_map(|name| Some((*name, image_of(workspace, name)?))),

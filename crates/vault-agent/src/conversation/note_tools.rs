@@ -107,6 +107,8 @@ impl NoteTools {
             for spec in toolsets.iter().flat_map(|toolset| vaults.specs(Some(*toolset))) {
                 let name = spec.alias.as_ref().unwrap_or(&spec.name).clone();
                 let is_left_out = match offer {
+                    // Every call would be denied.
+                    _ if !vaults.may_permit(&spec) => true,
                     Offer::All => false,
                     Offer::Reading => spec.risk != Risk::Read,
                     Offer::Unattended => {

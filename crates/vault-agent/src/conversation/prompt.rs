@@ -29,6 +29,11 @@ pub(crate) fn system_message(workspace: &Workspace, own: Option<&str>, editor: &
     if !instructions.is_empty() {
         text.push_str(&format!("\n- {instructions}"));
     }
+    if workspace.vaults().iter().all(|open| !open.policy().settings().allow_delete) {
+        text.push_str(
+            "\n- The person's settings deny deleting notes (allow_delete in tools.toml). Say so when they ask for it.",
+        );
+    }
     if let Some(active) = &editor.active_file {
         let vaults = workspace.vaults();
         let vault = if vaults.len() > 1 { format!("{}/", vaults[0].name) } else { String::new() };

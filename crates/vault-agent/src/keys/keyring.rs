@@ -11,6 +11,9 @@ const SERVICE: &str = "vault-agent";
 /// How long the keyring may take, including the time in which a person unlocks it.
 const WITHIN: Duration = Duration::from_secs(120);
 
+/// How long the keyring may take to list its accounts, which delays a list of models.
+const LISTED_WITHIN: Duration = Duration::from_secs(2);
+
 /// The reason why no keyring can be used, in words.
 #[derive(Debug)]
 pub(super) struct KeyringError(String);
@@ -48,13 +51,28 @@ pub(super) fn remove(account: &str) -> Result<bool, KeyringError> {
     on_a_thread(move || system::remove(&account))
 }
 
+/// Returns those of these accounts that have a key. It does not ask the person to unlock the keyring.
+///
+/// # Errors
+/// No keyring, or one that does not answer soon.
+pub(super) fn having_keys(accounts: Vec<String>) -> Result<Vec<String>, KeyringError> {
+    within(LISTED_WITHIN, move || system::having_keys(accounts))
+}
+
 /// Runs the closure on a separate thread, because keyrings block and callers may be within a runtime.
 fn on_a_thread<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, KeyringError> + Send + 'static,
 ) -> Result<T, KeyringError> {
+    within(WITHIN, act)
+}
+
+fn within<T: Send + 'static>(
+    time: Duration,
+    act: impl FnOnce() -> Result<T, KeyringError> + Send + 'static,
+) -> Result<T, KeyringError> {
     let (send, receive) = channel();
     std::thread::spawn(move || send.send(act()));
-    receive.recv_timeout(WITHIN).unwrap_or_else(|_| Err(KeyringError("it does not answer".to_owned())))
+    receive.recv_timeout(time).unwrap_or_else(|_| Err(KeyringError("it does not answer".to_owned())))
 }
 
 #[cfg(all(unix, not(target_vendor = "apple")))]
@@ -91,6 +109,18 @@ mod system {
             let Some(item) = found.unlocked.first().or(found.locked.first()) else { return Ok(None) };
             unlock(item).await?;
             Ok(String::from_utf8(item.get_secret().await?).ok())
+        })
+    }
+
+    pub fn having_keys(accounts: Vec<String>) -> Result<Vec<String>, KeyringError> {
+        run(async {
+            let service = SecretService::connect(EncryptionType::Plain).await?;
+            let found = service.search_items(HashMap::from([("service", SERVICE)])).await?;
+            let mut having = Vec::new();
+            for item in found.unlocked.iter().chain(&found.locked) {
+                having.extend(item.get_attributes().await?.remove("username"));
+            }
+            Ok(accounts.into_iter().filter(|account| having.contains(account)).collect())
         })
     }
 
@@ -154,6 +184,16 @@ mod system {
             Err(Error::NoEntry) => Ok(None),
             key => key.map(Some).map_err(unusable),
         }
+    }
+
+    pub fn having_keys(accounts: Vec<String>) -> Result<Vec<String>, KeyringError> {
+        // The system lets a program read its own keys without a question.
+        let has_key = |account: &String| get(account).map(|key| key.is_some());
+        accounts
+            .into_iter()
+            .map(|account| Ok(has_key(&account)?.then_some(account)))
+            .filter_map(Result::transpose)
+            .collect()
     }
 
     pub fn set(account: &str, key: &str) -> Result<(), KeyringError> {

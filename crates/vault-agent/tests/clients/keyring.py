@@ -59,6 +59,12 @@ assert code == 0 and "is in the system's keyring" in said, said
 code, out, _ = run("config", "check", *model)
 assert code == 0 and "m of anthropic at api.anthropic.com" in out, out
 
+# The provider can be chosen, as one whose key is in a variable.
+vault = os.path.join(folder, "Empty")
+os.makedirs(vault)
+code, _, said = run("ask", "--vault", vault, "anything")
+assert code == 1 and "here you can use anthropic" in said, said
+
 # Another one in its place, typed at a terminal that does not show it.
 other = KEY + "-2"
 shown, code = at_terminal(["login", "anthropic"], other.encode() + b"\n")

@@ -101,6 +101,26 @@ fn a_tour_that_is_kept_has_the_notes_as_they_were_before_the_rename() {
     assert!(files(&kept) == test_vault());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_tour_that_is_interrupted_leaves_nothing() {
+    use crate::terminal::Terminal;
+
+    for moment in ["A tour of", "$ vault-index sync", "$ vault-search", "--yes", "preview", "$ vault-agent ask"] {
+        let place = Place::new("");
+        let temporary = place.home().with_file_name("tmp");
+        std::fs::create_dir(&temporary).unwrap();
+        let mut command = place.command(&["demo"]);
+        command.env("TMPDIR", &temporary);
+        let mut terminal = Terminal::start(&command, 100);
+        terminal.until(moment);
+        terminal.press("\x03");
+        let (screen, code) = terminal.end();
+        assert!(code == 130 && screen.contains("interrupted:"), "{moment}: {code} {screen}");
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{moment}");
+    }
+}
+
 #[test]
 fn options_that_have_no_effect_are_refused() {
     let place = Place::new("");

@@ -285,16 +285,122 @@ fn the_status_line_names_what_is_done_before_how_to_stop_it() {
 }
 
 #[test]
-fn a_denied_call_says_which_setting_denies_it() {
+fn tools_that_the_settings_always_deny_are_not_offered() {
+    let offered = |request: &Value| request["tools"].to_string();
+    for (settings, is_offered) in [("", false), ("allow_delete = true\n", true)] {
+        let place = Place::new(NOTES);
+        place.configure("tools.toml", settings);
+        let model = ModelServer::that(|_| Reply::text("No."));
+        let mut terminal = chat(&place, &model, &["--toolset", "notes,actions"]);
+        terminal.say("delete the log");
+        terminal.until("110 tokens");
+        terminal.say("/plan delete the log");
+        terminal.until("110 tokens");
+        leave(terminal);
+        let [asked, planned] = &model.requests()[..] else { panic!("two requests") };
+        assert_eq!(offered(asked).contains("delete_note"), is_offered, "{}", offered(asked));
+        assert_eq!(offered(asked).contains("vault_delete"), is_offered);
+        assert_eq!(planned["messages"].to_string().contains("vault.delete"), is_offered, "{planned}");
+        let system = asked["messages"][0].to_string();
+        assert_eq!(system.contains("allow_delete in tools.toml"), !is_offered, "the model can say why: {system}");
+    }
+}
+
+#[test]
+fn nothing_is_shown_where_nothing_completes() {
     let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text("No.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("\x1b[?2004h");
+    terminal.press("what of @zzz\t");
+    terminal.press(" and #zzz\t");
+    terminal.press("!\r");
+    terminal.until("110 tokens");
+    assert!(!terminal.written().contains("NO RECORDS"), "{}", terminal.screen());
+    leave(terminal);
+    assert_eq!(said(&model.requests()[0]), [json!("what of @zzz and #zzz!")]);
+}
+
+#[test]
+fn a_wait_is_counted_down_and_ctrl_c_ends_it() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|_| Reply::Busy(20));
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("first");
+    for seconds in [20, 19, 18] {
+        terminal.until(&format!("trying again in {seconds} s · Ctrl-C stops · "));
+    }
+    terminal.press("\x03");
+    terminal.until("stopped; the conversation is kept");
+    terminal.say("/plan a note");
+    terminal.until("trying again in 19 s · Ctrl-C stops · ");
+    terminal.press("\x03");
+    terminal.until("nothing was done");
+    let screen = leave(terminal);
+    assert!(!screen.contains("trying again"), "{screen}");
+    for args in [["ask", "when?"], ["plan", "a note"]] {
+        let mut terminal = Terminal::start(&command(&place, &model, &args), 100);
+        terminal.until("trying again in 19 s · Ctrl-C stops · ");
+        terminal.press("\x03");
+        let (screen, code) = terminal.end();
+        assert_eq!(code, 130, "{screen}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_question_as_shells_expect() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|_| Reply::Slowly("one two three".to_owned(), 60_000));
+    let mut terminal = Terminal::start(&command(&place, &model, &["ask", "when?"]), 100);
+    terminal.until("thinking · 2 s · Ctrl-C stops");
+    terminal.press("\x03");
+    let (screen, code) = terminal.end();
+    assert!(code == 130 && screen.contains("interrupted: the conversation is saved"), "{code} {screen}");
+}
+
+#[test]
+fn a_server_that_does_not_run_is_named_once() {
+    let place = Place::new(NOTES);
+    let mut command = command(&place, &ModelServer::with([]), &["ask", "when?"]);
+    // Nothing listens on the discard port.
+    command.env("VAULT_AGENT_PROVIDER", "http://127.0.0.1:9/v1");
+    let said = |text: &str| text.matches("no server is running at 127.0.0.1:9").count();
+    let (screen, code) = Terminal::start(&command, 100).end();
+    assert_eq!((said(&screen), code), (1, 2), "{screen}");
+    let piped = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&piped.stderr);
+    assert_eq!(said(&errors), 1, "{errors}");
+}
+
+#[test]
+fn a_plan_says_why_it_asks_for_a_selection() {
+    let place = Place::new(NOTES);
+    let steps = json!([{ "id": "bullets", "tool": "util.parseMarkdownBullets", "args": { "text": "${selection}" } }]);
+    let plan = json!({ "version": "1.0", "goal": "List", "riskLevel": "read-only", "steps": steps });
+    let model = ModelServer::with([Reply::Text(plan.to_string())]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.say("/plan list the bullets");
+    terminal.until("the plan works on a selection, and nothing is selected; type or paste its text:");
+    terminal.press("- one\r.\r");
+    terminal.until("[y yes");
+    terminal.press("y");
+    terminal.until("Keep it as a macro");
+    terminal.press("\r");
+    leave(terminal);
+}
+
+#[test]
+fn a_denied_call_says_why() {
+    let place = Place::new(NOTES);
+    place.configure("tools.toml", "denied_paths = [\"Private\"]\n");
     let model = ModelServer::with([
-        Reply::call("delete_note", json!({ "path": "Log.md" })),
+        Reply::call("append_to_note", json!({ "path": "Private/Key.md", "content": "x" })),
         append("- one"),
         Reply::text("No."),
     ]);
     let mut terminal = chat(&place, &model, &[]);
-    terminal.say("delete the log");
-    terminal.until("delete_note: denied: deleting is not allowed (set allow_delete = true in tools.toml)");
+    terminal.say("add to both");
+    terminal.until("denied: Private/Key.md: this path is denied by your settings");
     terminal.until(KEYS);
     terminal.press("n");
     terminal.until("what instead?");

@@ -72,6 +72,35 @@ fn everything_by_options() {
 }
 
 #[test]
+fn a_folder_without_notes_is_said_to_have_none() {
+    let place = Place::new("");
+    let vault = place.vault().display().to_string();
+    let output = setup(&place, &["--vault", &vault, "--assistant", "none", "--provider", "none"]);
+    done(&output);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the folder holds no notes yet"), "{said}");
+}
+
+/// The superuser may read everything.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_read_is_not_set_up() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let place = Place::new("");
+    let mode = |mode| std::fs::set_permissions(place.vault(), std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o000);
+    let is_readable = std::fs::read_dir(place.vault()).is_ok();
+    let vault = place.vault().display().to_string();
+    let output = setup(&place, &["--vault", &vault, "--assistant", "none", "--provider", "none"]);
+    mode(0o755);
+    if !is_readable {
+        refused(&output, &["this folder cannot be read", "give yourself the permission"]);
+        assert!(!place.home().join("vault-index").exists(), "nothing is written");
+    }
+}
+
+#[test]
 fn a_model_is_set_and_removed() {
     let place = Place::new(NOTES);
     let vault = place.vault().display().to_string();
@@ -158,6 +187,12 @@ fn three_questions_at_a_terminal() {
 fn leaving_a_question_writes_nothing() {
     let place = Place::new(NOTES);
     let vault = place.vault().display().to_string();
+    // The third question lists what can be used; this provider's key is set.
+    let command = |place: &Place, args: &[&str]| {
+        let mut command = command(place, args);
+        command.env("ANTHROPIC_API_KEY", "none");
+        command
+    };
     let mut terminal = Terminal::start(&command(&place, &["setup"]), 100);
     terminal.until("Folder:");
     terminal.press(&format!("{vault}\r"));
@@ -166,6 +201,23 @@ fn leaving_a_question_writes_nothing() {
     let (screen, code) = terminal.end();
     assert!(code == 2 && screen.contains("nothing was set up"), "{code} {screen}");
     assert!(!place.home().join("vault-index").exists());
+    for answered in 0..=2 {
+        let mut terminal = Terminal::start(&command(&place, &["setup"]), 100);
+        terminal.until("Folder:");
+        if answered > 0 {
+            terminal.press(&format!("{vault}\r"));
+            terminal.until("Number (empty for none):");
+        }
+        if answered > 1 {
+            terminal.press("\r");
+            terminal.until("3 of 3.");
+            terminal.until("Number (empty for none):");
+        }
+        terminal.press("\x03");
+        let (screen, code) = terminal.end();
+        assert_eq!(code, 130, "{screen}");
+        assert!(!place.home().join("vault-index").exists(), "{answered}");
+    }
 }
 
 #[test]

@@ -222,6 +222,14 @@ impl Index {
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when `from` is not a note.
     pub fn resolve(&self, link: &str, from: Option<&str>) -> Result<ResolvedLink> {
+        Ok(self.resolve_all(&[link], from)?.remove(0))
+    }
+
+    /// [`Self::resolve`] for several links, in their order. The names of all files are read once.
+    ///
+    /// # Errors
+    /// Those of [`Self::resolve`].
+    pub fn resolve_all(&self, links: &[&str], from: Option<&str>) -> Result<Vec<ResolvedLink>> {
         self.read(|store| {
             let paths = paths(store)?;
             let source = match from {
@@ -231,21 +239,32 @@ impl Index {
             let mut names = Names::new();
             paths.iter().for_each(|(id, path)| names.insert(*id, path));
             let is_there = |path: &str| resolve(&names, path, &source).target.is_some();
-            let Some(parts) = link_parts(link, &ParseOptions::of_vault(&self.vault), &is_there) else {
-                let (target, line, candidates) = (None, None, Vec::new());
-                return Ok(ResolvedLink { target, line, subpath_missing: false, rule: Rule::External, candidates });
-            };
-            let resolution = resolve(&names, &parts.path, &source);
-            let candidates =
-                ranked(&names, &parts.path, &source).into_iter().filter_map(|id| paths.get(&id).cloned()).collect();
             let mut places = AnchorCache::new(store);
-            let anchors = places.of(resolution.target)?.zip(parts.subpath.as_deref());
-            let kind = if link.contains("](") { LinkKind::Markdown } else { LinkKind::Wikilink };
-            let line = anchors.and_then(|(anchors, subpath)| line_of(anchors, subpath, kind));
-            let subpath_missing = anchors.is_some() && line.is_none();
-            let target = resolution.target.and_then(|id| paths.get(&id).cloned());
-            Ok(ResolvedLink { target, line, subpath_missing, rule: resolution.rule, candidates })
+            let mut resolved = |link: &str| {
+                let Some(parts) = link_parts(link, &ParseOptions::of_vault(&self.vault), &is_there) else {
+                    let (target, line, candidates) = (None, None, Vec::new());
+                    return Ok(ResolvedLink { target, line, subpath_missing: false, rule: Rule::External, candidates });
+                };
+                let resolution = resolve(&names, &parts.path, &source);
+                let candidates =
+                    ranked(&names, &parts.path, &source).into_iter().filter_map(|id| paths.get(&id).cloned()).collect();
+                let anchors = places.of(resolution.target)?.zip(parts.subpath.as_deref());
+                let kind = if link.contains("](") { LinkKind::Markdown } else { LinkKind::Wikilink };
+                let line = anchors.and_then(|(anchors, subpath)| line_of(anchors, subpath, kind));
+                let subpath_missing = anchors.is_some() && line.is_none();
+                let target = resolution.target.and_then(|id| paths.get(&id).cloned());
+                Ok(ResolvedLink { target, line, subpath_missing, rule: resolution.rule, candidates })
+            };
+            links.iter().map(|link| resolved(link)).collect()
         })
+    }
+
+    /// How many notes there are, without the other counts of [`Self::status`].
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn note_count(&self) -> Result<usize> {
+        self.read(Store::note_count)
     }
 
     /// All notes with titles and tags, ordered by path, including those without text, which searches do not find.

@@ -1,6 +1,7 @@
 //! Parses and chunks one file, and prepares everything that the store needs. Pure except for the read.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -39,7 +40,7 @@ pub(super) struct PreparedNote {
 }
 
 /// Increased whenever the words of the passages of an unchanged note can change.
-const FIELDS_VERSION: u32 = 4;
+const FIELDS_VERSION: u32 = 5;
 
 /// The stored bytes of a name's spelling. People do not type longer names letter by letter.
 const MAX_NAME: usize = 512;
@@ -123,7 +124,8 @@ impl<'a> Preparer<'a> {
                 };
                 let key = key_of(or_title(&embedded, &note.title.text));
                 // The only passage of a note also includes its title.
-                let said = said(if is_only { &embedded } else { &embedded[text_start..] });
+                let own = if is_only { &embedded } else { &embedded[text_start..] };
+                let said = said(own, is_only_links(&note, &chunk.span));
                 let headings = json(&chunk.headings);
                 NewPassage { headings, lines: chunk.lines, span: chunk.span, text, key, said, tokens, fields }
             })
@@ -173,12 +175,31 @@ pub(super) fn text_to_embed(
     or_title(&embedded_text(title, headings, text, embedder, &chunk_options(embedder)), note_title).to_string()
 }
 
-/// A number that is equal for passages with the same text; 0 for one without text.
-fn said(text: &str) -> u32 {
+/// [`PassageRow::said`](crate::store::PassageRow::said).
+fn said(text: &str, is_only_links: bool) -> u32 {
     match text.is_empty() {
         true => 0,
-        false => (number_of(text) as u32).max(1),
+        false => (number_of(text) as u32 & !1).max(2) | u32::from(is_only_links),
     }
+}
+
+/// Whether a passage has links to notes or files, and no words outside of them, its headings aside.
+fn is_only_links(note: &Note, passage: &Range<usize>) -> bool {
+    let is_inside = |span: &&Range<usize>| passage.start <= span.start && span.end <= passage.end;
+    let mut spans: Vec<_> = note.links.iter().map(|link| &link.span).filter(is_inside).collect();
+    if spans.is_empty() {
+        return false;
+    }
+    spans.extend(note.headings.iter().map(|heading| &heading.span).filter(is_inside));
+    spans.sort_unstable_by_key(|span| span.start);
+    let mut end = passage.start;
+    for span in spans {
+        if note.slice(end..span.start.max(end)).contains(char::is_alphabetic) {
+            return false;
+        }
+        end = end.max(span.end);
+    }
+    !note.slice(end..passage.end).contains(char::is_alphabetic)
 }
 
 fn or_title<'t>(embedded: &'t str, note_title: &'t str) -> &'t str {

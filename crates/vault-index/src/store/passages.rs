@@ -327,7 +327,8 @@ pub(crate) struct PassageRow {
     pub title: Option<Slot>,
     /// The number of terms in its text.
     pub length: u32,
-    /// A number that is equal for passages with the same text, ignoring titles and addresses; 0: no text.
+    /// A number that is equal for passages with the same text, ignoring titles and addresses; 0: no text. It is odd if
+    /// the passage is only links.
     pub said: u32,
     /// The number of notes with this passage, if there are too many for a note to be about it. Not stored.
     pub repeated: u32,
@@ -337,6 +338,11 @@ impl PassageRow {
     /// Whether too many notes have it for one of them to be about it.
     pub(crate) fn is_repeated(&self) -> bool {
         self.repeated > 0
+    }
+
+    /// Whether it has links and no words outside of them.
+    pub(crate) fn is_only_links(&self) -> bool {
+        self.said % 2 == 1
     }
 }
 

@@ -1,4 +1,5 @@
-//! Text that many notes repeat: a note is found by its own name and words, not by what others have, too.
+//! Text that many notes repeat, and links to other notes: a note is found by its own name and words, not by what others
+//! have, too.
 
 use vault_index::{Hit, Mode, NameMatch, Query};
 
@@ -158,4 +159,27 @@ fn notes_are_alike_in_what_they_say_not_in_their_template() {
     vault.write("Daily/2024-01-08.md", day(8, "").split_once('\n').unwrap().1);
     vault.sync();
     assert!(first("Daily/2024-01-08").starts_with("Daily/"));
+}
+
+#[test]
+fn prose_comes_before_a_list_of_links_with_the_same_words() {
+    let titles = ["Pruning apple trees", "Frost in the orchard", "When sap begins to rise", "Grafting in early spring"];
+    let prose: String = titles.iter().map(|title| format!("- {title}\n")).collect();
+    let links: String = titles.iter().map(|title| format!("- [[{title}]]\n")).collect();
+    let markdown: String = titles.iter().map(|title| format!("- [{title}]({})\n", title.replace(' ', "%20"))).collect();
+    let vault = Vault::new("");
+    for (path, list) in [("A/Links.md", links), ("A/Markdown links.md", markdown), ("B/Prose.md", prose)] {
+        vault.write(path, format!("# Orchard\n\n## Reading\n\n{list}"));
+    }
+    vault.sync();
+    for query in ["pruning trees", "frost in an early spring", "grafting apple"] {
+        let hits = found(&vault, query, Mode::Semantic);
+        assert_eq!(
+            hits[0].path.as_str(),
+            "B/Prose.md",
+            "{query}: {:?}",
+            hits.iter().map(|hit| hit.score).collect::<Vec<_>>()
+        );
+    }
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
 }

@@ -179,7 +179,10 @@ fn prepare(
 
 /// Asks for the value of a parameter. The selection may have several lines.
 fn asked(name: &str) -> Option<String> {
-    if name == "selection" { ask_for_lines("selection:") } else { ask(&format!("{name}:")) }
+    match name {
+        "selection" => ask_for_lines("the plan works on a selection, and nothing is selected; type or paste its text:"),
+        name => ask(&format!("the plan needs a value for {name}:")),
+    }
 }
 
 /// Returns the text that `plan preview` prints and `--digest` takes: the digest, and the time that the preview used.

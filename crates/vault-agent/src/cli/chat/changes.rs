@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_loop::{Event, RunUsage};
+use agent_loop::RunUsage;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -16,12 +16,11 @@ use super::panel::{ChangeView, Key, key};
 use crate::call_line::spent_text;
 use crate::change_text::{kind, what_undo_does};
 use crate::changes::carry_out as carry_out_in;
-use crate::cli::plan::{not_written, offer_macro};
+use crate::cli::plan::{not_written, offer_macro, write_on_screen};
 use crate::cli::screen::Screen;
 use crate::cli::stop::{Interrupts, Stop};
 use crate::conversation::Conversation;
-use crate::loop_error::retry_text;
-use crate::plan_writer::{PlanReply, write};
+use crate::plan_writer::PlanReply;
 use crate::settings::Settings;
 use crate::workspace::Workspace;
 
@@ -135,32 +134,23 @@ pub(super) fn plan(
     runtime: &Handle,
     spent: &mut RunUsage,
 ) -> CliResult<()> {
-    screen.draw(&[format!("{} writes a plan … Ctrl-C stops", conversation.model().name)]);
     let (mut out, mut of_plan) = (Out::stdout().indented(), RunUsage::default());
     let outcome = conversation.tools().with(|vaults| {
         let toolbox = vaults.toolbox(0);
         toolbox.set_now(now());
         let cancel = CancellationToken::new();
         let written = runtime.block_on(async {
-            let mut on_event = |event| match event {
-                Event::Warning(warning) => screen.warn(&warning),
-                Event::Retry { delay, failure, .. } => {
-                    screen.warn(&retry_text(&failure, delay));
-                }
-                _ => {}
-            };
             let mut interrupts = Interrupts::listen();
-            let written =
-                write(instruction, toolbox, conversation.model(), settings, &mut on_event, &cancel, &mut of_plan);
-            let mut written = std::pin::pin!(written);
+            let model = conversation.model();
+            let writing = write_on_screen(instruction, toolbox, model, settings, screen, &cancel, &mut of_plan);
+            let mut writing = std::pin::pin!(writing);
             loop {
                 tokio::select! {
-                    ended = &mut written => break ended,
+                    ended = &mut writing => break ended,
                     () = interrupts.next(), if !cancel.is_cancelled() => cancel.cancel(),
                 }
             }
         });
-        screen.erase();
         screen.quiet(&spent_text(&of_plan));
         *spent += of_plan;
         match written? {

@@ -60,7 +60,7 @@ impl NoteCompleter {
 
 impl Completer for NoteCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
-        let Some(query) = CompletionQuery::at(line, pos) else { return CompletionResult::fresh(Vec::new()) };
+        let Some(query) = CompletionQuery::at(line, pos) else { return CompletionResult::Pending };
         let values = match query.kind {
             CompletionKind::Command => {
                 let prompts = saved_prompts().into_iter().map(|prompt| prompt.name);
@@ -69,7 +69,9 @@ impl Completer for NoteCompleter {
             CompletionKind::Note => self.notes(),
             CompletionKind::Tag => self.tags(),
         };
-        CompletionResult::fresh(query.suggestions(values))
+        let suggestions = query.suggestions(values);
+        // The menu reports a final result without suggestions in capitals, and draws nothing for a pending one.
+        if suggestions.is_empty() { CompletionResult::Pending } else { CompletionResult::fresh(suggestions) }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Ranking by meaning: the cosine of the query and every passage, as a bound first, exact where needed.
 //!
 //! A note that does not contain its file's name has a short vector of that name, which is included here:
-//! `max(r·c, (r - w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is 1, or
-//! [`REPEATED`] if many notes have the passage. So a relevant name raises the score, and an irrelevant one does not
-//! lower it.
+//! `max(r·c, (r - w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is
+//! [`REPEATED`] if many notes have the passage, [`ONLY_LINKS`] if it has no words outside of links, else 1. So a relevant
+//! name raises the score, and an irrelevant one does not lower it.
 
 use std::sync::OnceLock;
 
@@ -15,6 +15,10 @@ use crate::vectors::{Interval, QueryCodes, rescore};
 
 /// The weight of the file's name against the passage.
 const TITLE_WEIGHT: f32 = 0.25;
+
+/// The factor for the meaning of a list of links, because it only names what other notes say: prose that is as close to
+/// the query comes first.
+pub(in crate::search::rank) const ONLY_LINKS: f32 = 0.9;
 
 /// The vector of one query, compared with those of the passages.
 pub(in crate::search) struct CosineBounds<'a> {
@@ -183,7 +187,11 @@ impl CodeScan<'_> {
 /// Combines the cosine of a passage with that of its file's name. The result increases with both, so bounds of the
 /// parts give bounds of the whole.
 fn weigh(passage: &PassageRow, text: f32, title: Option<f32>) -> f32 {
-    let own = if passage.is_repeated() { REPEATED } else { 1.0 };
+    let own = match passage {
+        _ if passage.is_repeated() => REPEATED,
+        _ if passage.is_only_links() => ONLY_LINKS,
+        _ => 1.0,
+    };
     match title {
         Some(title) => (own * text).max((own - TITLE_WEIGHT) * text + TITLE_WEIGHT * title),
         None => own * text,

@@ -9,7 +9,7 @@ use crate::search::hit::NameMatch;
 use crate::search::note_passages::NotePassages;
 use crate::search::query::{Grouping, Mode};
 use crate::search::rank::bm25::WordScores;
-use crate::search::rank::cosine_bounds::CosineBounds;
+use crate::search::rank::cosine_bounds::{CosineBounds, ONLY_LINKS};
 use crate::search::rank::fuse::{Candidates, Floor, ScoredPassage, Weights};
 use crate::search::rank::imputed_cosine::ImputedCosine;
 use crate::search::rank::k_best_candidates::prune_by;
@@ -58,7 +58,11 @@ impl Index {
             }
             let text = passage.vector.filter(|_| asked.weights.semantic > 0.0).map(cosine);
             let title = text.and(passage.title.filter(|_| asked.with_titles)).map(cosine);
-            let own = if passage.is_repeated() { REPEATED } else { 1.0 };
+            let own = match (passage.is_repeated(), passage.is_only_links()) {
+                (true, _) => REPEATED,
+                (false, true) => ONLY_LINKS,
+                (false, false) => 1.0,
+            };
             let with_title = |text: f32, title: f32| (own * text).max((own - 0.25) * text + 0.25 * title);
             let semantic = text.map(|text| title.map_or(own * text, |title| with_title(text, title)).max(0.0));
             let lexical = if asked.weights.lexical > 0.0 { self.lexical[position] } else { 0.0 };
@@ -138,16 +142,16 @@ fn index() -> impl Strategy<Value = Index> {
     });
     let some = any::<Option<prop::sample::Index>>;
     let repeated = prop_oneof![3 => Just(0), 1 => Just(9_u32)];
-    let passage = (some(), prop_oneof![3 => Just(None), 1 => some()], 0_u32..40, 0_u8..4, 1_i64..3, repeated);
+    let passage = (some(), prop_oneof![3 => Just(None), 1 => some()], 0_u32..40, 0_u8..4, 1_i64..3, repeated, 0_u32..2);
     (vectors, prop::collection::vec(passage, 1..150)).prop_map(|(vectors, mut rows)| {
         let slot = |at: prop::sample::Index| Slot::new(at.index(vectors.len()) as u32 + 1).unwrap();
         let (mut passages, mut lexical, mut id) = (Vec::new(), Vec::new(), 0);
         // The passages of a note are adjacent.
         rows.sort_by_key(|(_, _, note, ..)| note ^ 21);
-        for (vector, title, note, words, gap, repeated) in rows {
+        for (vector, title, note, words, gap, repeated, said) in rows {
             id += gap;
             let (vector, title) = (vector.map(slot), title.map(slot));
-            passages.push(PassageRow { id, note: FileId(note), vector, title, length: 10, said: 0, repeated });
+            passages.push(PassageRow { id, note: FileId(note), vector, title, length: 10, said, repeated });
             lexical.push(f32::from(words) / 3.0);
         }
         Index { vectors, passages, lexical }

@@ -1,11 +1,12 @@
-# Installs the formula as Homebrew would on Linux, for packaging/test.py: ruby formula.rb FORMULA ARCHIVE FOLDER PREFIX
-# FOLDER is the unpacked ARCHIVE. Only what the formula uses of Homebrew is here.
+# Installs the formula as Homebrew would on Linux, for packaging/test.py:
+#   ruby homebrew_stub.rb FORMULA ARCHIVE FOLDER PREFIX
+# FOLDER is the unpacked ARCHIVE. A stub of Homebrew: it has only what the formula uses.
 require "digest"
 require "fileutils"
 require "pathname"
 
-class Place < Pathname
-  def /(name) = Place.new(super.to_s)
+class InstallPath < Pathname
+  def /(name) = InstallPath.new(super.to_s)
 
   # Takes names, or a table of names and what they are called then.
   def install(*files)
@@ -38,12 +39,12 @@ class Formula
 
   { bin: "bin", man1: "share/man/man1", bash_completion: "etc/bash_completion.d",
     fish_completion: "share/fish/vendor_completions.d", zsh_completion: "share/zsh/site-functions" }.each do |name, path|
-    define_method(name) { Place.new(ARGV[3])/path }
+    define_method(name) { InstallPath.new(ARGV[3])/path }
   end
 end
 
 load ARGV[0]
 values = VaultAgent.values
-abort "the formula has another sum" unless values[:sha256] == Digest::SHA256.file(ARGV[1]).hexdigest
+abort "the formula has another checksum" unless values[:sha256] == Digest::SHA256.file(ARGV[1]).hexdigest
 abort "the formula has another file" unless values[:url].end_with?("/#{File.basename(ARGV[1])}")
 Dir.chdir(ARGV[2]) { VaultAgent.new.install }
