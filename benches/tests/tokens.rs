@@ -1,9 +1,9 @@
-//! The bundled tokenizer gives the ids of the original one, on any text.
+//! The tokenizers give the ids of the original ones, on any text.
 
 use std::path::Path;
 use std::sync::LazyLock;
 
-use minilm::WordPiece;
+use minilm::{CompileOptions, Model, ModelFolder, WordPiece};
 use proptest::prelude::*;
 use tokenizers::Tokenizer;
 
@@ -15,7 +15,20 @@ static ORIGINAL: LazyLock<Tokenizer> = LazyLock::new(|| {
     tokenizer
 });
 
+/// A unigram tokenizer: the original one, and ours in a model's file.
+static UNIGRAM: LazyLock<(Tokenizer, Model)> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/minilm/testdata/tiny/xlmr-mean");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("model");
+    ModelFolder::open(&folder).unwrap().compile(&file, &CompileOptions::default(), &|_| ()).unwrap();
+    // Mapped: it stays when the folder is deleted.
+    (Tokenizer::from_file(folder.join("tokenizer.json")).unwrap(), Model::open(&file).unwrap())
+});
+
 fn check(text: &str) {
+    let (original, ours) = &*UNIGRAM;
+    let expected = original.encode(text, false).unwrap();
+    assert_eq!(ours.tokens(text), expected.get_ids(), "{text:?} is {:?}", expected.get_tokens());
     let expected = ORIGINAL.encode(text, false).unwrap();
     let ours = WordPiece::bundled();
     assert_eq!(ours.encode(text), expected.get_ids(), "{text:?} is {:?}", expected.get_tokens());
@@ -59,6 +72,8 @@ fn nasty_samples() {
         "[cls] [[CLS]] [CLS",
         "a[SEP]b é[MASK]é",
         "##ing ## # #tag ###",
+        "<s> </s>  <mask> a<mask>b <unk><pad> ＜s＞ < s> <S>",
+        "▁under ▁▁ a▁b ▁",
         "$100.50 €20 £3 ¥4 `code` ^ ~ | < >",
         "https://example.org/a?b=c&d=%20#e",
         "snake_case camelCase kebab-case",

@@ -1,7 +1,6 @@
-//! The sentence embedding model all-MiniLM-L6-v2 with its weights inside: no download, no network, no C.
+//! The sentence embedding model all-MiniLM-L6-v2 with its weights inside, and an engine for others of its kind: no C.
 //!
-//! The flow: a text becomes token ids ([`WordPiece`]); the ids go through the encoder, an engine for this one model
-//! with int8 matrices; the result is one unit vector of [`DIMENSIONS`] numbers, with the same bits on every processor.
+//! The flow: a text becomes token ids ([`WordPiece`]); the ids go through the encoder, which has int8 matrices; the result is one unit vector of [`DIMENSIONS`] numbers, with the same bits on every processor.
 //! The dot product of two vectors is their cosine, a measure of how similar their texts are in meaning. The model reads
 //! English; [`WordPiece::known_share`] says how much of a text it can read.
 //!
@@ -15,18 +14,34 @@
 //! assert!(cosine(&query, &garden) > cosine(&query, &money));
 //! ```
 //!
+//! Other models are compiled from their published files ([`ModelFolder`]) to one that is mapped ([`Model`]).
+//!
 //! `PROVENANCE.md` says where the weights come from and how they were computed.
 
+mod error;
+mod mapped;
 mod vocabulary;
 mod normalize;
 mod wordpiece;
+mod trie;
+mod charsmap;
+mod unigram;
+mod tokenizer;
 mod kernel;
 mod weights;
+mod pooling;
 mod encoder;
 mod batch;
+mod engine;
+mod model_file;
 mod model;
+mod compile;
 
-pub use model::MiniLm;
+pub use compile::{CompileOptions, ModelFolder};
+pub use error::ModelError;
+pub use model::{MiniLm, Model};
+pub use model_file::{Description, ModelPrompts};
+pub use weights::{Pooling, Sizes};
 pub use wordpiece::WordPiece;
 
 /// The length of every vector.

@@ -1,4 +1,4 @@
-//! The shipped vocabulary as a hash table from a piece of a word to its id, built in well under a millisecond.
+//! The vocabulary of a WordPiece model as a hash table from a piece of a word to its id, built in well under a millisecond.
 
 /// The position of a piece in a word. The number is the start value of its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,11 @@ const SLOT_BITS: u32 = 16;
 const SLOTS: usize = 1 << SLOT_BITS;
 const EMPTY: u16 = u16::MAX;
 
+/// Half of the slots.
+pub(crate) const MOST_TOKENS: usize = SLOTS / 2;
+/// In bytes.
+pub(crate) const LONGEST_TOKEN: usize = u8::MAX as usize;
+
 #[derive(Clone, Copy)]
 struct Slot {
     tag: u16,
@@ -55,7 +60,7 @@ struct Entry {
 }
 
 pub(crate) struct Vocabulary {
-    text: &'static str,
+    text: Box<str>,
     entries: Vec<Entry>,
     /// Open addressing; half empty, so that unsuccessful searches are short too.
     slots: Box<[Slot]>,
@@ -66,11 +71,11 @@ impl Vocabulary {
     /// Reads one token per line; its id is the line number.
     ///
     /// # Panics
-    /// If the table cannot hold the number of tokens or their length. The vocabulary is part of the program, so a test
-    /// would fail before a user sees this.
-    pub(crate) fn new(text: &'static str) -> Vocabulary {
+    /// If the table cannot hold the number of tokens or their length ([`MOST_TOKENS`], [`LONGEST_TOKEN`]). Those of the
+    /// bundled model are tested; those of others are checked when their file is made.
+    pub(crate) fn new(text: &str) -> Vocabulary {
         let mut vocabulary = Vocabulary {
-            text,
+            text: text.into(),
             entries: Vec::with_capacity(SLOTS / 2),
             slots: vec![Slot { tag: 0, id: EMPTY }; SLOTS].into_boxed_slice(),
             longest: 0,
@@ -90,7 +95,7 @@ impl Vocabulary {
 
     fn insert(&mut self, start: usize, piece: &str, position: PiecePosition) {
         let id = self.entries.len() as u16;
-        assert!(self.entries.len() < SLOTS / 2 && piece.len() <= usize::from(u8::MAX));
+        assert!(self.entries.len() < MOST_TOKENS && piece.len() <= LONGEST_TOKEN);
         self.entries.push(Entry { start: start as u32, len: piece.len() as u8, position });
         self.longest = self.longest.max(piece.len());
         let hash = piece.bytes().fold(Hash::new(position), Hash::add);

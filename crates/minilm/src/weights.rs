@@ -1,4 +1,4 @@
-//! The location of each tensor in the three data files, in the order of the recipe; each starts on a line of 64 bytes.
+//! The location of each tensor: of the bundled model in the three data files, of any other one in its model file.
 //!
 //! ```text
 //! minilm-1.data  words.0 (left half of the table)  words.scale  layer 0
@@ -7,40 +7,97 @@
 //! a layer        qkv: multiplier shift matrix · seen: matrix · middle: gain bias
 //!                inner: multiplier shift matrix · outer: multiplier shift matrix · out: gain bias
 //! a matrix       weight [columns / 64][width / 4][64][4] i8, start (i32), scale and bias (f32) a column
+//! a model file   words.0  words.1  words.scale  places  x.gain  x.bias  all layers
+//!                and if there is one, the dense layer after pooling: weight [width][columns], bias (f32)
 //! ```
 //!
-//! `places` are the position embeddings, `seen` is the attention output projection. The graph `minilm.onnx` points to
-//! the same bytes; a test compares them.
+//! Each tensor starts on a line of 64 bytes. `places` are the position embeddings, `seen` is the attention output
+//! projection. The graph `minilm.onnx` points to the same bytes as the data files; a test compares them.
 
-use crate::MAX_TOKENS;
-use crate::kernel::{
-    Embeddings, INNER, Linear, Norm, SmoothQuant, WIDTH, floats, integers, lines, panels, rows, word_rows,
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{Embeddings, LANES, Linear, Norm, Shape, SmoothQuant, floats, integers, lines, panels, word_lines};
+use crate::{DIMENSIONS, MAX_TOKENS};
+
+/// The sizes of a model, from which the length of each tensor follows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// Layers of the encoder.
+    pub layers: usize,
+    /// Components of a token.
+    pub width: usize,
+    /// Heads of the attention.
+    pub heads: usize,
+    /// Components of a token between the two feed-forward matrices.
+    pub inner: usize,
+    /// Rows of the word table.
+    pub words: usize,
+    /// Rows of the position table: the tokens that a text may have, special ones included.
+    pub positions: usize,
+    /// What the layer norms add to the variance.
+    pub epsilon: f32,
+    /// Components of a vector after the dense layer that follows pooling, if there is one.
+    pub dense: Option<usize>,
+}
+
+/// How the tokens of a text become one vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pooling {
+    /// The mean of all tokens.
+    Mean,
+    /// The first token.
+    First,
+}
+
+const BUNDLED: Sizes = Sizes {
+    layers: 6,
+    width: DIMENSIONS,
+    heads: 12,
+    inner: 4 * DIMENSIONS,
+    words: 30_522,
+    positions: MAX_TOKENS,
+    epsilon: 1e-12,
+    dense: None,
 };
 
-/// Rows of the word table.
-const WORDS: usize = 30_522;
+impl Sizes {
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { lines: self.width / LANES, inner_lines: self.inner / LANES, heads: self.heads }
+    }
+}
 
-/// Layers of the model.
-pub(crate) const LAYERS: usize = 6;
-
-/// The tensors, in place in the program, so creating this costs nothing.
-pub(crate) struct Weights {
-    pub(crate) embeddings: Embeddings,
-    pub(crate) embedded: Norm,
-    pub(crate) layers: [Layer; LAYERS],
+/// A model: its tensors in place, so creating this costs little.
+pub(crate) struct Weights<'a> {
+    pub(crate) shape: Shape,
+    pub(crate) embeddings: Embeddings<'a>,
+    pub(crate) embedded: Norm<'a>,
+    pub(crate) layers: Vec<Layer<'a>>,
+    pub(crate) pooling: Pooling,
+    pub(crate) dense: Option<Dense<'a>>,
+    /// The length of a vector; the components after it are left out.
+    pub(crate) dimensions: usize,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Layer {
-    /// Query, key and value in one; the query's part includes 1 / √32.
-    pub(crate) qkv: (SmoothQuant, Linear),
+pub(crate) struct Layer<'a> {
+    /// Query, key and value in one; the query's part includes 1 / √(head width).
+    pub(crate) qkv: (SmoothQuant<'a>, Linear<'a>),
     /// The attention output projection (`seen` in the data). The SmoothQuant scale of its input is folded into the
     /// value part of `qkv`.
-    pub(crate) attention_output: Linear,
-    pub(crate) attention_norm: Norm,
-    pub(crate) inner: (SmoothQuant, Linear),
-    pub(crate) outer: (SmoothQuant, Linear),
-    pub(crate) output_norm: Norm,
+    pub(crate) attention_output: Linear<'a>,
+    pub(crate) attention_norm: Norm<'a>,
+    pub(crate) inner: (SmoothQuant<'a>, Linear<'a>),
+    pub(crate) outer: (SmoothQuant<'a>, Linear<'a>),
+    pub(crate) output_norm: Norm<'a>,
+}
+
+/// The dense layer after pooling, in f32: it is one row a text.
+#[derive(Clone, Copy)]
+pub(crate) struct Dense<'a> {
+    /// For each input, its factor in all outputs.
+    pub(crate) weights: &'a [f32],
+    pub(crate) bias: &'a [f32],
 }
 
 /// The location of a tensor.
@@ -55,69 +112,104 @@ struct Tensor {
     bytes: usize,
 }
 
-impl Weights {
-    pub(crate) fn bundled() -> Weights {
+impl<'a> Weights<'a> {
+    pub(crate) fn bundled() -> Weights<'static> {
         Weights::read(|_| ())
     }
 
-    /// Reads all tensors and calls `visit` for each.
-    fn read(mut visit: impl FnMut(Tensor)) -> Weights {
+    /// Reads all tensors of the bundled model and calls `visit` for each.
+    fn read(mut visit: impl FnMut(Tensor)) -> Weights<'static> {
         let visit = &mut visit;
-        let mut first = Reader { layer: None, file: 1, data: minilm_weights_1::BYTES, at: 0, visit };
-        let left = word_rows(first.take("words", "0", WORDS * WIDTH / 2));
-        let scales = floats(first.take("words", "scale", WORDS * 4));
+        let Sizes { words, width, .. } = BUNDLED;
+        let mut first = Reader::new(BUNDLED, 1, minilm_weights_1::BYTES, visit);
+        let left = word_lines(first.take("words", "0", words * width / 2));
+        let scales = floats(first.take("words", "scale", words * 4));
         let layer_0 = first.layer(0);
-        first.end();
-        let mut second = Reader { layer: None, file: 2, data: minilm_weights_2::BYTES, at: 0, visit };
-        let right = word_rows(second.take("words", "1", WORDS * WIDTH / 2));
+        assert!(first.is_at_the_end());
+        let mut second = Reader::new(BUNDLED, 2, minilm_weights_2::BYTES, visit);
+        let right = word_lines(second.take("words", "1", words * width / 2));
         let layer_1 = second.layer(1);
-        second.end();
-        let mut third = Reader { layer: None, file: 3, data: minilm_weights_3::BYTES, at: 0, visit };
-        let positions = rows(third.take("places", "", MAX_TOKENS * WIDTH * 4));
+        assert!(second.is_at_the_end());
+        let mut third = Reader::new(BUNDLED, 3, minilm_weights_3::BYTES, visit);
+        let positions = lines(third.take("places", "", BUNDLED.positions * width * 4));
         let embedded = third.norm("x");
-        let layers = [layer_0, layer_1, third.layer(2), third.layer(3), third.layer(4), third.layer(5)];
-        third.end();
-        Weights { embeddings: Embeddings { words: [left, right], scales, positions }, embedded, layers }
+        let layers = vec![layer_0, layer_1, third.layer(2), third.layer(3), third.layer(4), third.layer(5)];
+        assert!(third.is_at_the_end());
+        Weights {
+            shape: BUNDLED.shape(),
+            embeddings: Embeddings { words: [left, right], scales, positions },
+            embedded,
+            layers,
+            pooling: Pooling::Mean,
+            dense: None,
+            dimensions: width,
+        }
+    }
+
+    /// The tensors of a model file; `None` if they are not exactly as many bytes as the sizes need.
+    pub(crate) fn in_file(sizes: Sizes, pooling: Pooling, dimensions: usize, data: &'a [u8]) -> Option<Weights<'a>> {
+        let visit = &mut |_| ();
+        let mut reader = Reader::new(sizes, 0, data, visit);
+        let Sizes { words, width, positions, .. } = sizes;
+        let halves = ["0", "1"].map(|half| word_lines(reader.take("words", half, words * width / 2)));
+        let scales = floats(reader.take("words", "scale", words * 4));
+        let positions = lines(reader.take("places", "", positions * width * 4));
+        let embedded = reader.norm("x");
+        let layers = (0..sizes.layers).map(|layer| reader.layer(layer)).collect();
+        let dense = sizes.dense.map(|columns| Dense {
+            weights: floats(reader.take("dense", "weight", width * columns * 4)),
+            bias: floats(reader.take("dense", "bias", columns * 4)),
+        });
+        let embeddings = Embeddings { words: halves, scales, positions };
+        let shape = sizes.shape();
+        reader.is_at_the_end().then_some(Weights { shape, embeddings, embedded, layers, pooling, dense, dimensions })
     }
 }
 
 /// Reads a file's tensors one after the other.
-struct Reader<'a, F> {
+struct Reader<'a, 'v, F> {
+    sizes: Sizes,
     layer: Option<usize>,
     file: usize,
-    data: &'static [u8],
+    data: &'a [u8],
     at: usize,
-    visit: &'a mut F,
+    visit: &'v mut F,
 }
 
-impl<F: FnMut(Tensor)> Reader<'_, F> {
-    fn take(&mut self, of: &'static str, part: &'static str, bytes: usize) -> &'static [u8] {
+impl<'a, 'v, F: FnMut(Tensor)> Reader<'a, 'v, F> {
+    fn new(sizes: Sizes, file: usize, data: &'a [u8], visit: &'v mut F) -> Self {
+        Reader { sizes, layer: None, file, data, at: 0, visit }
+    }
+
+    /// Past the end, an empty slice: the end is checked once, after all tensors.
+    fn take(&mut self, of: &'static str, part: &'static str, bytes: usize) -> &'a [u8] {
         let offset = self.at;
         self.at += bytes.next_multiple_of(64);
         (self.visit)(Tensor { layer: self.layer, of, part, file: self.file, offset, bytes });
-        &self.data[offset..offset + bytes]
+        self.data.get(offset..offset + bytes).unwrap_or_default()
     }
 
-    fn layer(&mut self, layer: usize) -> Layer {
+    fn layer(&mut self, layer: usize) -> Layer<'a> {
+        let Sizes { width, inner, .. } = self.sizes;
         self.layer = Some(layer);
         Layer {
-            qkv: (self.smooth("qkv", WIDTH), self.linear("qkv", WIDTH, 3 * WIDTH)),
-            attention_output: self.linear("seen", WIDTH, WIDTH),
+            qkv: (self.smooth("qkv", width), self.linear("qkv", width, 3 * width)),
+            attention_output: self.linear("seen", width, width),
             attention_norm: self.norm("middle"),
-            inner: (self.smooth("inner", WIDTH), self.linear("inner", WIDTH, INNER)),
-            outer: (self.smooth("outer", INNER), self.linear("outer", INNER, WIDTH)),
+            inner: (self.smooth("inner", width), self.linear("inner", width, inner)),
+            outer: (self.smooth("outer", inner), self.linear("outer", inner, width)),
             output_norm: self.norm("out"),
         }
     }
 
-    fn smooth(&mut self, of: &'static str, width: usize) -> SmoothQuant {
+    fn smooth(&mut self, of: &'static str, width: usize) -> SmoothQuant<'a> {
         SmoothQuant {
             multiplier: lines(self.take(of, "multiplier", width * 4)),
             shift: lines(self.take(of, "shift", width * 4)),
         }
     }
 
-    fn linear(&mut self, of: &'static str, width: usize, columns: usize) -> Linear {
+    fn linear(&mut self, of: &'static str, width: usize, columns: usize) -> Linear<'a> {
         Linear {
             width,
             weights: integers(self.take(of, "weight", width * columns)),
@@ -127,12 +219,17 @@ impl<F: FnMut(Tensor)> Reader<'_, F> {
         }
     }
 
-    fn norm(&mut self, of: &'static str) -> Norm {
-        Norm { gain: lines(self.take(of, "gain", WIDTH * 4)), bias: lines(self.take(of, "bias", WIDTH * 4)) }
+    fn norm(&mut self, of: &'static str) -> Norm<'a> {
+        let bytes = self.sizes.width * 4;
+        Norm {
+            gain: lines(self.take(of, "gain", bytes)),
+            bias: lines(self.take(of, "bias", bytes)),
+            epsilon: self.sizes.epsilon,
+        }
     }
 
-    fn end(&self) {
-        assert_eq!(self.at, self.data.len(), "the length of minilm-{}.data", self.file);
+    fn is_at_the_end(&self) -> bool {
+        self.at == self.data.len()
     }
 }
 
@@ -216,7 +313,7 @@ mod tests {
             }
         });
         assert_eq!(ours, in_the_graph());
-        assert_eq!(ours.len(), 4 + 2 + LAYERS * (4 * 3 + 3 * 2 + 2 * 2));
+        assert_eq!(ours.len(), 4 + 2 + 6 * (4 * 3 + 3 * 2 + 2 * 2));
     }
 
     /// Also, no weight is -128, on which the kernel without VNNI relies.

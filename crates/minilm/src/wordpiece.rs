@@ -18,9 +18,10 @@ use crate::vocabulary::{Hash, PiecePosition, Vocabulary};
 /// Longer words are unknown. Counted in characters, after normalization.
 const MAX_WORD: usize = 100;
 
-const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
+/// Tokens that every vocabulary has.
+pub(crate) const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
-/// The tokenizer of the bundled model.
+/// A lower-casing WordPiece tokenizer, such as that of the bundled model.
 pub struct WordPiece {
     vocabulary: Vocabulary,
     unknown: u32,
@@ -47,7 +48,8 @@ impl WordPiece {
         &BUNDLED
     }
 
-    fn new(text: &'static str) -> WordPiece {
+    /// From a vocabulary with one token a line.
+    pub(crate) fn new(text: &str) -> WordPiece {
         let vocabulary = Vocabulary::new(text);
         let special = SPECIAL.map(|token| vocabulary.find_start(token).unwrap_or_default());
         let [_, unknown, start, end, _] = special;

@@ -74,6 +74,14 @@ pub(crate) fn indexes_folder() -> Result<PathBuf> {
     Ok(cache.join(APP))
 }
 
+/// The folder of models that were added. Not within that of the indexes, where every folder belongs to a vault.
+#[cfg(feature = "minilm")]
+pub(crate) fn models_folder() -> Result<PathBuf> {
+    let cache = cache_folder()
+        .ok_or_else(|| Error::new(ErrorKind::Io, "the system names no cache folder").with_remedy("set HOME"))?;
+    Ok(cache.join("vault-models"))
+}
+
 /// The name of the folder that belongs to a vault, in any of the user's folders: readable and unique to the vault.
 pub fn key_of_vault(canonical: &Path) -> String {
     let hash = blake3::hash(canonical.as_os_str().as_encoded_bytes()).to_hex();

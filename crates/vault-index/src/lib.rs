@@ -68,6 +68,7 @@ pub mod links;
 pub mod chunk;
 #[cfg(feature = "fastembed")]
 mod onnx;
+pub mod models;
 mod embed;
 mod rerank;
 mod vectors;

@@ -5,7 +5,8 @@
 //! Both were fitted by weighted least squares with Lawson's weights on 4,001 Chebyshev nodes, which comes close to the
 //! minimax polynomial. A test measures them against double precision.
 
-use super::lanes::{Lanes, WHOLE};
+use super::Line;
+use super::lanes::{LANES, Lanes, WHOLE};
 
 /// 2^f on -½ ..= ½, lowest power first: relative error below 2.2e-7, rounding included.
 const POWER: [f32; 6] = [1.0000001, 0.69314694, 0.2402212, 0.055507135, 0.009675542, 0.0013276467];
@@ -51,6 +52,24 @@ pub(super) fn gelu<L: Lanes>(x: L) -> L {
     x.mul(share)
 }
 
+/// GELU of each number, for the plain encoder that calibrates other models.
+pub(crate) fn gelu_each(numbers: &mut [f32]) {
+    each_line(numbers, gelu);
+}
+
+/// eˣ of each number up to 0, for the same.
+pub(crate) fn exp_each(numbers: &mut [f32]) {
+    each_line(numbers, |line: Line| power_of_two(line.mul(Line::splat(std::f32::consts::LOG2_E))));
+}
+
+fn each_line(numbers: &mut [f32], apply: impl Fn(Line) -> Line) {
+    for part in numbers.chunks_mut(LANES) {
+        let mut line = [0.0; LANES];
+        line[..part.len()].copy_from_slice(part);
+        part.copy_from_slice(&apply(Line(line)).0[..part.len()]);
+    }
+}
+
 /// By Horner's rule.
 #[inline(always)]
 fn polynomial<L: Lanes, const N: usize>(x: L, terms: &[f32; N]) -> L {
@@ -63,7 +82,6 @@ fn polynomial<L: Lanes, const N: usize>(x: L, terms: &[f32; N]) -> L {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Line;
     use super::*;
 
     fn numbers(from: f32, to: f32) -> impl Iterator<Item = f32> {

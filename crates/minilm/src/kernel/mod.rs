@@ -1,11 +1,11 @@
 //! The hot code: each step of the encoder over all rows, written once and compiled for each instruction set.
 //!
-//! A naive version, on the rows of a text (one row per token, 384 numbers each); `norm.rs`, `linear.rs` and
-//! `attention.rs` give the details:
+//! A naive version, on the rows of a text (one row per token; its width is that of the model, see [`Shape`]);
+//! `norm.rs`, `linear.rs` and `attention.rs` give the details:
 //!
 //! ```text
 //! x = norm(embed(ids))
-//! six times:
+//! for each layer:
 //!     q, k, v = linear(quantize(x))
 //!     x = norm(x + linear(quantize(attend(q, k, v))))
 //!     x = norm(x + linear(quantize(gelu(linear(quantize(x))))))
@@ -32,7 +32,7 @@
 //! loop body, more than 64 tokens at once.
 //!
 //! To add a kernel, add a file with its tile, its lanes if the portable ones are too slow, and a line in
-//! [`Kernel::all`]. This folder has the only `unsafe` code of the crate.
+//! [`Kernel::all`]. This folder and `mapped.rs` have the only `unsafe` code of the crate.
 #![allow(
     clippy::needless_range_loop,
     reason = "closures of iterators would not be compiled for the kernel's instructions"
@@ -56,24 +56,27 @@ mod scalar;
 #[cfg(test)]
 mod kernel_tests;
 
+pub(crate) use activations::{exp_each, gelu_each};
 pub(crate) use attention::AttentionScratch;
-pub(crate) use bytes::{floats, integers, lines, panels, rows, word_rows};
+pub(crate) use bytes::{doubles, floats, integers, lines, pairs, panels, word_lines, words};
 pub(crate) use lanes::LANES;
 
 use crate::MAX_TOKENS;
 
-/// The number of components of a token.
-pub(crate) const WIDTH: usize = crate::DIMENSIONS;
-/// The heads of the attention, and the number of components of each.
-pub(crate) const HEADS: usize = 12;
-pub(crate) const HEAD: usize = WIDTH / HEADS;
-/// The number of components of a token between the two feed-forward matrices.
-pub(crate) const INNER: usize = 4 * WIDTH;
 /// The number of columns of a matrix that are stored together. In a panel, four rows at a time:
 /// `[width / 4][PANEL][4]`.
 pub(crate) const PANEL: usize = 64;
-/// Lines of a token.
-pub(crate) const LINES: usize = WIDTH / LANES;
+
+/// The sizes of a model. All widths are multiples of [`PANEL`], because rows are quantized and matrices stored in panels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Lines of a token.
+    pub(crate) lines: usize,
+    /// Lines of a token between the two feed-forward matrices.
+    pub(crate) inner_lines: usize,
+    /// Heads of the attention; each has 32 or 64 components.
+    pub(crate) heads: usize,
+}
 
 /// Sixteen numbers, as they are stored in memory.
 #[derive(Clone, Copy, Debug)]
@@ -85,44 +88,43 @@ pub(crate) struct Line(pub(crate) [f32; LANES]);
 #[repr(C, align(64))]
 pub(crate) struct Chunk(pub(crate) [u8; PANEL]);
 
-/// The vector of one token.
-pub(crate) type Row = [Line; LINES];
-/// The query, key and value of one token.
-pub(crate) type QkvRow = [Line; 3 * LINES];
-/// Half of a word's numbers.
-pub(crate) type WordRow = [[i8; LANES]; LINES / 2];
+/// Sixteen numbers of a word.
+pub(crate) type WordLine = [i8; LANES];
 
-/// The word embeddings, whose left and right halves are in two files, and the position embeddings.
+/// The word embeddings, whose left and right halves are in two files, and the position embeddings; rows of each in
+/// succession.
 #[derive(Clone, Copy)]
-pub(crate) struct Embeddings {
-    pub(crate) words: [&'static [WordRow]; 2],
-    pub(crate) scales: &'static [f32],
-    pub(crate) positions: &'static [Row],
+pub(crate) struct Embeddings<'a> {
+    pub(crate) words: [&'a [WordLine]; 2],
+    pub(crate) scales: &'a [f32],
+    pub(crate) positions: &'a [Line],
 }
 
 /// The parameters of a layer norm.
 #[derive(Clone, Copy)]
-pub(crate) struct Norm {
-    pub(crate) gain: &'static [Line],
-    pub(crate) bias: &'static [Line],
+pub(crate) struct Norm<'a> {
+    pub(crate) gain: &'a [Line],
+    pub(crate) bias: &'a [Line],
+    /// Added to the variance.
+    pub(crate) epsilon: f32,
 }
 
 /// SmoothQuant: the per-channel scale and shift of a matrix's input before it is quantized.
 #[derive(Clone, Copy)]
-pub(crate) struct SmoothQuant {
-    pub(crate) multiplier: &'static [Line],
-    pub(crate) shift: &'static [Line],
+pub(crate) struct SmoothQuant<'a> {
+    pub(crate) multiplier: &'a [Line],
+    pub(crate) shift: &'a [Line],
 }
 
 /// A matrix: its integers in panels, and a scale and a bias for each column.
 #[derive(Clone, Copy)]
-pub(crate) struct Linear {
+pub(crate) struct Linear<'a> {
     pub(crate) width: usize,
-    pub(crate) weights: &'static [i8],
+    pub(crate) weights: &'a [i8],
     /// `-128 · Σ column`: the start value of a sum if its rows are stored around 128.
-    pub(crate) starts: &'static [[i32; PANEL]],
-    pub(crate) scales: &'static [Line],
-    pub(crate) bias: &'static [Line],
+    pub(crate) starts: &'a [[i32; PANEL]],
+    pub(crate) scales: &'a [Line],
+    pub(crate) bias: &'a [Line],
 }
 
 /// Quantized rows, each with its scale.
@@ -156,15 +158,15 @@ pub(crate) enum Epilogue {
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     /// The ids of texts, and the number of ids of each.
-    pub(crate) embed: fn(&[u32], &[usize], &Embeddings, &mut [Row]),
-    pub(crate) norm: fn(&mut [Row], &Norm),
+    pub(crate) embed: fn(&[u32], &[usize], &Embeddings, &mut [Line]),
+    pub(crate) norm: fn(&mut [Line], &Norm),
     /// Rows of this many lines.
     pub(crate) quantize: fn(&[Line], usize, Option<&SmoothQuant>, &mut QuantizedRows),
     pub(crate) linear: fn(&QuantizedRows, &Linear, Epilogue, &mut [Line]),
+    /// The rows of one text: the query, key and value of each token.
+    pub(crate) attend: fn(&[Line], &Shape, &mut AttentionScratch, &mut [Line]),
     /// The rows of one text.
-    pub(crate) attend: fn(&[QkvRow], &mut AttentionScratch, &mut [Row]),
-    /// The rows of one text.
-    pub(crate) pool: fn(&[Row], &mut Row),
+    pub(crate) pool: fn(&[Line], &mut [Line]),
 }
 
 impl Kernel {
@@ -192,11 +194,11 @@ macro_rules! kernel {
             use $crate::kernel::*;
 
             $(#[$features])?
-            unsafe fn embed(ids: &[u32], lengths: &[usize], from: &Embeddings, x: &mut [Row]) {
+            unsafe fn embed(ids: &[u32], lengths: &[usize], from: &Embeddings, x: &mut [Line]) {
                 norm::embed::<$lanes>(ids, lengths, from, x);
             }
             $(#[$features])?
-            unsafe fn norm(rows: &mut [Row], by: &Norm) {
+            unsafe fn norm(rows: &mut [Line], by: &Norm) {
                 norm::norm::<$lanes>(rows, by);
             }
             $(#[$features])?
@@ -208,11 +210,11 @@ macro_rules! kernel {
                 linear::linear::<$lanes, $tile>(input, layer, epilogue, out);
             }
             $(#[$features])?
-            unsafe fn attend(text: &[QkvRow], scratch: &mut AttentionScratch, output: &mut [Row]) {
-                attention::attend::<$lanes, $queries>(text, scratch, output);
+            unsafe fn attend(text: &[Line], shape: &Shape, scratch: &mut AttentionScratch, output: &mut [Line]) {
+                attention::attend::<$lanes, $queries>(text, shape, scratch, output);
             }
             $(#[$features])?
-            unsafe fn pool(rows: &[Row], out: &mut Row) {
+            unsafe fn pool(rows: &[Line], out: &mut [Line]) {
                 norm::pool::<$lanes>(rows, out);
             }
             // SAFETY, for all: the file returns the kernel only if the machine has the features.
@@ -222,7 +224,7 @@ macro_rules! kernel {
                 norm: |rows, by| unsafe { norm(rows, by) },
                 quantize: |rows, width, smooth, out| unsafe { quantize(rows, width, smooth, out) },
                 linear: |input, layer, epilogue, out| unsafe { linear(input, layer, epilogue, out) },
-                attend: |text, scratch, output| unsafe { attend(text, scratch, output) },
+                attend: |text, shape, scratch, output| unsafe { attend(text, shape, scratch, output) },
                 pool: |rows, out| unsafe { pool(rows, out) },
             }
         };

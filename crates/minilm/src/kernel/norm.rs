@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! embed      x[r] = words[id[r]] · scale[id[r]] + positions[r]
-//! norm       x[r] = (x[r] - mean) / √(variance + 1e-12) · gain + bias
+//! norm       x[r] = (x[r] - mean) / √(variance + epsilon) · gain + bias
 //! quantize   t = x[r] · multiplier + shift     scale[r] = max |t| / 127     q[r] = round(t / scale[r])
 //! pool       v = Σ x[r]     v / |v|
 //! ```
@@ -11,24 +11,22 @@
 //! lanes, which are added at the end; sums over rows are taken in the order of the rows.
 
 use super::lanes::{LANES, Lanes, WHOLE};
-use super::{Embeddings, LINES, Line, Norm, QuantizedRows, Row, SmoothQuant};
-
-/// The epsilon of the layer norm in the original model.
-const EPSILON: f32 = 1e-12;
+use super::{Embeddings, Line, Norm, QuantizedRows, SmoothQuant};
 
 /// A row with no number above this counts as zero, because the inverse of its scale would not be finite.
 const SILENCE: f32 = 1e-30;
 
 /// The rows of the ids, one text after the other; `lengths` has the number of ids of each.
 #[inline(always)]
-pub(super) fn embed<L: Lanes>(ids: &[u32], lengths: &[usize], from: &Embeddings, x: &mut [Row]) {
-    let positions = lengths.iter().flat_map(|&length| &from.positions[..length]);
-    for ((id, place), x) in ids.iter().zip(positions).zip(x) {
+pub(super) fn embed<L: Lanes>(ids: &[u32], lengths: &[usize], from: &Embeddings, x: &mut [Line]) {
+    let lines = x.len() / ids.len();
+    let positions = lengths.iter().flat_map(|&length| from.positions[..length * lines].chunks_exact(lines));
+    for ((id, place), x) in ids.iter().zip(positions).zip(x.chunks_exact_mut(lines)) {
         let id = *id as usize;
         let scale = L::splat(from.scales[id]);
         for (half, words) in from.words.iter().enumerate() {
-            for (i, bytes) in words[id].iter().enumerate() {
-                let line = half * LINES / 2 + i;
+            for (i, bytes) in words[id * (lines / 2)..][..lines / 2].iter().enumerate() {
+                let line = half * (lines / 2) + i;
                 L::of_bytes(bytes).mul_add(scale, L::load(&place[line].0)).store(&mut x[line].0);
             }
         }
@@ -37,20 +35,20 @@ pub(super) fn embed<L: Lanes>(ids: &[u32], lengths: &[usize], from: &Embeddings,
 
 /// Normalizes rows in place.
 #[inline(always)]
-pub(super) fn norm<L: Lanes>(rows: &mut [Row], by: &Norm) {
-    const WIDTH: f32 = (LINES * LANES) as f32;
-    for row in rows {
+pub(super) fn norm<L: Lanes>(rows: &mut [Line], by: &Norm) {
+    let width = (by.gain.len() * LANES) as f32;
+    for row in rows.chunks_exact_mut(by.gain.len()) {
         let mut sum = L::splat(0.0);
         for line in row.iter() {
             sum = sum.add(L::load(&line.0));
         }
-        let mean = L::splat(sum.sum() / WIDTH);
+        let mean = L::splat(sum.sum() / width);
         let mut squares = L::splat(0.0);
         for line in row.iter() {
             let off = L::load(&line.0).sub(mean);
             squares = off.mul_add(off, squares);
         }
-        let inverse = L::splat(1.0 / (squares.sum() / WIDTH + EPSILON).sqrt());
+        let inverse = L::splat(1.0 / (squares.sum() / width + by.epsilon).sqrt());
         for ((line, gain), bias) in row.iter_mut().zip(by.gain).zip(by.bias) {
             let unit = L::load(&line.0).sub(mean).mul(inverse);
             unit.mul_add(L::load(&gain.0), L::load(&bias.0)).store(&mut line.0);
@@ -141,11 +139,11 @@ fn scales(peak: f32) -> (f32, f32) {
 
 /// The direction of the sum of the rows, which is that of their mean.
 #[inline(always)]
-pub(super) fn pool<L: Lanes>(rows: &[Row], out: &mut Row) {
+pub(super) fn pool<L: Lanes>(rows: &[Line], out: &mut [Line]) {
     let mut squares = L::splat(0.0);
-    for i in 0..LINES {
+    for i in 0..out.len() {
         let mut sum = L::splat(0.0);
-        for row in rows {
+        for row in rows.chunks_exact(out.len()) {
             sum = sum.add(L::load(&row[i].0));
         }
         squares = sum.mul_add(sum, squares);

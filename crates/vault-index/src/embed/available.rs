@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::ModelName;
+use crate::models::KnownModel;
 
 /// One model, or one family of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -15,6 +16,8 @@ pub struct ModelInfo {
     pub dimensions: Option<usize>,
     /// Whether notes stay on this machine with any server address.
     pub local: bool,
+    /// Whether a model that can be added is installed; null for all others.
+    pub installed: Option<bool>,
     /// The feature that this program lacks to use it; null if it can be used.
     pub needs_feature: Option<&'static str>,
     /// Requirements and remarks: a runtime, a download, a server or a key that it needs.
@@ -30,11 +33,18 @@ impl ModelName {
             name: name.to_owned(),
             dimensions,
             local: true,
+            installed: None,
             needs_feature,
             note: note.to_owned(),
         };
         let note = "all-MiniLM-L6-v2, the default: English, quick, needs nothing";
         let mut models = vec![model("minilm", Some(384), lacks(cfg!(feature = "minilm"), "minilm"), note)];
+        models.extend(KnownModel::all().iter().map(|known| ModelInfo {
+            installed: Some(is_installed(known)),
+            ..model(known.name, Some(known.dimensions), lacks(cfg!(feature = "minilm"), "minilm"), &known.note())
+        }));
+        let note = "a model of your own: a folder with config.json, tokenizer.json and model.safetensors";
+        models.push(model("dir:DIR", None, lacks(cfg!(feature = "minilm"), "minilm"), note));
         #[cfg(feature = "fastembed")]
         models.extend(
             super::fastembed::names().iter().map(|(name, dimensions, note)| {
@@ -56,6 +66,17 @@ impl ModelName {
         models.push(remote("openai:NAME", note));
         models.push(remote("ollama:NAME", "an Ollama server: OLLAMA_HOST, --base-url, else this machine"));
         models
+    }
+}
+
+/// Whether there is a file of the model; it is not opened.
+fn is_installed(known: &KnownModel) -> bool {
+    #[cfg(feature = "minilm")]
+    return crate::models::model_file(known.name).is_ok_and(|file| file.is_file());
+    #[cfg(not(feature = "minilm"))]
+    {
+        let _ = known;
+        false
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Embedder, HashedEmbedder, LoadOptions, ModelInfo, ModelName};
 use crate::error::Result;
-#[cfg(not(all(feature = "minilm", feature = "fastembed", feature = "http")))]
+#[cfg(any(feature = "minilm", not(all(feature = "minilm", feature = "fastembed", feature = "http"))))]
 use crate::error::{Error, ErrorKind};
 
 impl ModelName {
@@ -20,6 +20,16 @@ impl ModelName {
             ModelName::Hashed => Ok(Arc::new(HashedEmbedder::new())),
             #[cfg(feature = "minilm")]
             ModelName::MiniLm => Ok(Arc::new(super::minilm::BundledModel::new())),
+            #[cfg(feature = "minilm")]
+            ModelName::Known(name) => {
+                let known = crate::models::KnownModel::named(name).ok_or_else(|| {
+                    Error::new(ErrorKind::Query, format!("there is no model `{name}`"))
+                        .with_remedy("`vault-index models` lists them")
+                })?;
+                Ok(Arc::new(super::added::named(known)?))
+            }
+            #[cfg(feature = "minilm")]
+            ModelName::Dir(folder) => Ok(Arc::new(super::added::folder(folder)?)),
             #[cfg(feature = "fastembed")]
             ModelName::FastEmbed(model) => Ok(Arc::new(super::fastembed::named(model, options)?)),
             #[cfg(feature = "fastembed")]
@@ -29,7 +39,7 @@ impl ModelName {
             #[cfg(feature = "http")]
             ModelName::Ollama(model) => Ok(Arc::new(super::http::ollama(model, options)?)),
             #[cfg(not(feature = "minilm"))]
-            ModelName::MiniLm => Err(not_built_in(self, "minilm")),
+            ModelName::MiniLm | ModelName::Known(_) | ModelName::Dir(_) => Err(not_built_in(self, "minilm")),
             #[cfg(not(feature = "fastembed"))]
             ModelName::FastEmbed(_) | ModelName::Onnx(_) => Err(not_built_in(self, "fastembed")),
             #[cfg(not(feature = "http"))]
@@ -39,7 +49,7 @@ impl ModelName {
 }
 
 /// A small model for a hundred languages, recommended for notes that are not in English.
-pub(crate) const MULTILINGUAL: &str = "fastembed:MultilingualE5Small";
+pub(crate) const MULTILINGUAL: &str = "multilingual-e5-small";
 
 impl ModelInfo {
     /// Says how to install a program with a feature that this one lacks.

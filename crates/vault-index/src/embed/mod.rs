@@ -3,6 +3,7 @@
 //! | name | file | feature | where texts go |
 //! | --- | --- | --- | --- |
 //! | `minilm` | `minilm.rs` | `minilm` | nowhere: the model is in the program |
+//! | a name of `models/known.rs`, `dir:DIR` | `added.rs` | `minilm` | nowhere; `vault-index models add` downloads it once |
 //! | `fastembed:NAME`, `onnx:DIR` | `fastembed/` | `fastembed` | nowhere; `fastembed:` downloads the model once |
 //! | `openai:NAME`, `ollama:NAME` | `http/` | `http` | to a server, on this machine or another |
 //! | `hashed` | `hashed.rs` | | nowhere: no model at all, for tests |
@@ -22,6 +23,8 @@ mod prompts;
 mod hashed;
 #[cfg(feature = "minilm")]
 mod minilm;
+#[cfg(feature = "minilm")]
+mod added;
 #[cfg(feature = "fastembed")]
 mod fastembed;
 #[cfg(feature = "http")]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::models::KnownModel;
 
 /// Which embedding model: the value of `--model`. Its text form can be parsed back without loss.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -15,6 +16,10 @@ pub enum ModelName {
     /// `minilm`: bundled, the default.
     #[default]
     MiniLm,
+    /// A model of [`KnownModel::all`], which `vault-index models add` installs.
+    Known(&'static str),
+    /// `dir:DIR`: a folder with a model's published files (`config.json`, `tokenizer.json`, `model.safetensors`).
+    Dir(PathBuf),
     /// `fastembed:NAME`.
     FastEmbed(String),
     /// `onnx:DIR`: a folder with a `model.onnx` and its tokenizer files.
@@ -49,16 +54,22 @@ impl FromStr for ModelName {
     /// it is loaded.
     fn from_str(text: &str) -> Result<Self> {
         let unknown = || {
-            Error::new(ErrorKind::Query, format!("there is no model `{text}`")).with_remedy(
-                "the models are minilm, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; `vault-index models` lists them",
-            )
+            Error::new(ErrorKind::Query, format!("there is no model `{text}`")).with_remedy(format!(
+                "the models are minilm, {}, dir:DIR, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; \
+                     `vault-index models` lists them",
+                KnownModel::all().iter().map(|model| model.name).collect::<Vec<_>>().join(", ")
+            ))
         };
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         let rest = rest.trim();
         match (kind, rest) {
             ("minilm", "") => Ok(Self::MiniLm),
             ("hashed", "") => Ok(Self::Hashed),
-            (_, "") => Err(unknown()),
+            (name, "") => KnownModel::named(name)
+                .filter(|_| name == text)
+                .map(|known| Self::Known(known.name))
+                .ok_or_else(unknown),
+            ("dir", folder) => Ok(Self::Dir(PathBuf::from(folder))),
             ("fastembed", name) => Ok(Self::FastEmbed(name.to_owned())),
             ("onnx", folder) => Ok(Self::Onnx(PathBuf::from(folder))),
             ("openai", name) => Ok(Self::OpenAi(name.to_owned())),
@@ -72,6 +83,8 @@ impl fmt::Display for ModelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MiniLm => f.write_str("minilm"),
+            Self::Known(name) => f.write_str(name),
+            Self::Dir(folder) => write!(f, "dir:{}", folder.display()),
             Self::FastEmbed(name) => write!(f, "fastembed:{name}"),
             Self::Onnx(folder) => write!(f, "onnx:{}", folder.display()),
             Self::OpenAi(name) => write!(f, "openai:{name}"),
@@ -90,6 +103,8 @@ mod tests {
         let texts = [
             "minilm",
             "hashed",
+            "leaf-ir-384",
+            "dir:/models/my model",
             "fastembed:BGESmallENV15",
             "onnx:/models/my model",
             "onnx:C:\\models\\e5",
@@ -105,7 +120,20 @@ mod tests {
 
     #[test]
     fn other_names_are_refused_with_what_there_is() {
-        for text in ["", "minlm", "openai", "openai:", "onnx: ", "minilm:x", "MiniLM", ":", "gpt:4"] {
+        for text in [
+            "",
+            "minlm",
+            "openai",
+            "openai:",
+            "onnx: ",
+            "minilm:x",
+            "MiniLM",
+            "leaf-ir:",
+            "leaf-ir:x",
+            "dir:",
+            ":",
+            "gpt:4",
+        ] {
             let error = text.parse::<ModelName>().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Query, "{text}");
             assert!(error.to_string().contains("fastembed:NAME"), "{error}");

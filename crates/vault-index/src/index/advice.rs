@@ -24,8 +24,10 @@ impl Index {
         let mut advice = Vec::new();
         let (unknown_share, others) = languages(store, embedder.as_ref())?;
         let other_share: f32 = others.iter().map(|(_, share)| share).sum();
-        let remedy = match cfg!(feature = "fastembed") {
-            true => format!("; for search by meaning in other languages: vault-index rebuild --model {MULTILINGUAL}"),
+        let remedy = match cfg!(feature = "minilm") {
+            true => format!(
+                "; for search by meaning in other languages: vault-index models add {MULTILINGUAL}, then vault-index rebuild --model {MULTILINGUAL}; it finds English notes less well"
+            ),
             false => String::new(),
         };
         if unknown_share >= 0.5 {

@@ -38,10 +38,6 @@ pub(super) struct IndexArgs {
 }
 
 /// Examples with models that are built in.
-const OF_FASTEMBED: &str = match cfg!(feature = "fastembed") {
-    true => "\n  vault-index rebuild --model fastembed:MultilingualE5Small",
-    false => "",
-};
 const OF_HTTP: &str = match cfg!(feature = "http") {
     true => "\n  vault-index rebuild --model openai:text-embedding-3-small --base-url http://localhost:8080/v1",
     false => "",
@@ -113,9 +109,12 @@ code, tags, URLs and frontmatter do not count.\n\nExamples:\n  vault-index menti
         after_long_help = "Exits with 1 if the link is unresolved.\n\nExamples:\n  vault-index resolve Soil --from 'Garden/Index.md'\n  vault-index resolve '[[Soil#Clay]]' --from Home.md --json"
     )]
     Resolve(ResolveArgs),
-    /// List embedding models, and the one that the index uses
-    #[command(after_long_help = "Examples:\n  vault-index models\n  vault-index models --json")]
-    Models(ListArgs),
+    /// List embedding models, and the one that the index uses; add and remove models
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_long_help = "Examples:\n  vault-index models\n  vault-index models --json\n  vault-index models add leaf-ir"
+    )]
+    Models(ModelsArgs),
     /// Check that the index is sound and matches the vault; reads every file
     #[command(
         after_long_help = "Exits with 1 if it does not, or if a file or folder cannot be read. A text without a vector \
@@ -124,7 +123,7 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     Check(CheckArgs),
     /// Rebuild the index, with another model if one is given
     #[command(
-        after_long_help = format!("All notes are embedded again; searches use the old vectors until the new ones are ready.\n\nExamples:\n  vault-index rebuild{OF_FASTEMBED}{OF_HTTP}")
+        after_long_help = format!("All notes are embedded again; searches use the old vectors until the new ones are ready.\n\nExamples:\n  vault-index rebuild\n  vault-index rebuild --model multilingual-e5-small{OF_HTTP}")
     )]
     Rebuild(RebuildArgs),
     /// Stop embedding in the background
@@ -326,6 +325,51 @@ pub(super) struct CheckArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ModelsArgs {
+    #[command(subcommand)]
+    pub command: Option<ModelsCommand>,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ModelsCommand {
+    /// Download a model, or take its files from a folder, and make it ready to use
+    #[command(
+        after_long_help = "It says the size, the address and the licence, and asks once. A download that was interrupted goes on where it stopped. \
+Every file is checked against the digest that the hub lists. HTTPS_PROXY is used where it is set.\n\nExit codes: 0 done, 2 error, 3 refused: \
+without a terminal, --yes is needed.\n\nExamples:\n  vault-index models add multilingual-e5-small\n  vault-index models add leaf-ir --hub https://mirror.example.org --yes\n  vault-index models add bge-small --from ~/Downloads/bge-small-en-v1.5"
+    )]
+    Add(AddModelArgs),
+    /// Delete a model that was added; an index with its vectors can then be searched by words only
+    #[command(after_long_help = "Example:\n  vault-index models remove leaf-ir")]
+    Remove(RemoveModelArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AddModelArgs {
+    /// The model: a name of vault-index models
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Take the model's files from this folder; nothing is downloaded
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["hub", "yes"])]
+    pub from: Option<PathBuf>,
+    /// The address of a mirror of the hub [default: HF_ENDPOINT, else https://huggingface.co]
+    #[arg(long, value_name = "URL")]
+    pub hub: Option<String>,
+    /// Download without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RemoveModelArgs {
+    /// The model
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ManArgs {
     /// Write a page for every command to this folder
     #[arg(value_name = "DIR")]
@@ -377,6 +421,9 @@ mod tests {
             "resolve x --from a.md --json",
             "resolve -x",
             "models --json",
+            "models add leaf-ir --hub https://x --yes",
+            "models add leaf-ir --from dir",
+            "models remove leaf-ir",
             "check --repair --json",
             "rebuild --model openai:x --base-url http://x --yes",
             "forget --yes",
@@ -396,6 +443,9 @@ mod tests {
             "mentions",
             "list a",
             "resolve --from a.md",
+            "models add",
+            "models add x --from dir --yes",
+            "models --json add x",
             "tags --json --jsonl",
             "graph --format png",
             "links a --depth 0",

@@ -35,6 +35,7 @@ mod graph;
 mod status;
 mod doctor;
 mod list;
+mod models;
 mod watch;
 
 use std::process::ExitCode;
@@ -45,7 +46,7 @@ use crate::{CliResult, Failure, JsonArgs, Out, VaultArgs};
 
 pub use background::{embed_in_background, embed_main};
 pub use doctor::{Finding, FindingKind, doctor};
-use index_args::{Command, IndexArgs, ReportArgs, SyncArgs};
+use index_args::{Command, IndexArgs, ModelsArgs, ReportArgs, SyncArgs};
 use search_args::SearchArgs;
 use settings::IndexedVaultArgs;
 
@@ -93,6 +94,8 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
     match args.command {
         Command::List(_) | Command::Completions(_) | Command::Man(_) => vault.refuse()?,
+        // A model belongs to no vault.
+        Command::Models(ModelsArgs { command: Some(_), .. }) => vault.refuse()?,
         Command::Stop(_) | Command::Models(_) | Command::Forget(_) | Command::Adopt(_) => vault.refuse_filling()?,
         Command::Status(_) | Command::Doctor(_) => vault.refuse_syncing()?,
         _ => {}
@@ -107,7 +110,10 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
         Command::Doctor(args) => doctor::run(&vault, &args, Vec::new(), out),
         Command::List(args) => list::run(&args, out),
         Command::Check(args) => status::check(&vault, &args, out),
-        Command::Models(args) => status::models(&vault, &args, out),
+        Command::Models(args) => match &args.command {
+            None => status::models(&vault, &args.output, out),
+            Some(command) => models::run(command, out),
+        },
         Command::Links(args) => links::links(&vault, &args, out),
         Command::Backlinks(args) => links::backlinks(&vault, &args, out),
         Command::Mentions(args) => links::mentions(&vault, &args, out),

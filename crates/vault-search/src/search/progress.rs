@@ -16,6 +16,15 @@ pub(super) fn with_progress<T>(options: SyncOptions<'_>, work: impl FnOnce(&Sync
     (done, listening.is_cancelled())
 }
 
+/// A bar on standard error for bytes that are downloaded; hidden without a terminal.
+pub(super) fn download_bar(what: &'static str) -> ProgressBar {
+    let target = if crate::stderr_is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template(DOWNLOAD).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(None, target).with_style(style).with_message(what)
+}
+
+const DOWNLOAD: &str = "{msg:<18} {bar:30} {bytes}/{total_bytes}  {eta} left";
+
 /// The progress bar of a sync, which is cleared when dropped.
 struct Bar {
     /// `None` without a terminal.
@@ -104,6 +113,7 @@ mod tests {
         for stage in [Stage::Walk, Stage::Text, Stage::Links, Stage::Vectors] {
             assert!(ProgressStyle::with_template(template(stage)).is_ok());
         }
+        assert!(ProgressStyle::with_template(DOWNLOAD).is_ok());
         let bar = Bar { bar: Some(ProgressBar::hidden()), started: Instant::now() };
         bar.show(Stage::Vectors, 3, 9, Some(Duration::from_secs(90)));
         assert_eq!(bar.bar.as_ref().map(|bar| bar.prefix()).as_deref(), Some("2 min left"));

@@ -24,10 +24,16 @@ const MODEL_HELP: &str = "The embedding model [env: VAULT_MODEL] [default: the i
 
 /// The model names in the help of `--model`, which depend on the features that are built in.
 const MODELS: &str = match (cfg!(feature = "fastembed"), cfg!(feature = "http")) {
-    (true, true) => "minilm, fastembed:NAME, onnx:DIR, openai:NAME or ollama:NAME; see vault-index models.",
-    (true, false) => "minilm, fastembed:NAME or onnx:DIR; see vault-index models.",
-    (false, true) => "minilm, openai:NAME or ollama:NAME; see vault-index models.",
-    (false, false) => "minilm, unless the program was installed with others: see vault-index models.",
+    (true, true) => {
+        "minilm, a name of vault-index models, dir:DIR, fastembed:NAME, onnx:DIR, openai:NAME or ollama:NAME; see vault-index models."
+    }
+    (true, false) => {
+        "minilm, a name of vault-index models, dir:DIR, fastembed:NAME or onnx:DIR; see vault-index models."
+    }
+    (false, true) => {
+        "minilm, a name of vault-index models, dir:DIR, openai:NAME or ollama:NAME; see vault-index models."
+    }
+    (false, false) => "minilm, dir:DIR or a name of vault-index models.",
 };
 
 /// The options of commands that read or write an index.

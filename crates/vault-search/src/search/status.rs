@@ -167,12 +167,14 @@ pub(super) fn models(vault_args: &IndexedVaultArgs, args: &ListArgs, out: &mut O
             let location = if model.local { "local " } else { "remote" };
             let name = out.paint.bold(&padded(&model.name, width));
             let lacking = out.paint.bad(&model.needs_feature.map(lacks).unwrap_or_default());
-            out.line(&format!("{mark} {name}  {location}  {}{lacking}", model.note))?;
+            let installed = if model.installed == Some(true) { "installed; " } else { "" };
+            out.line(&format!("{mark} {name}  {location}  {installed}{}{lacking}", model.note))?;
         }
         match &has {
             Some(has) => out.line(&format!("* the index has vectors of {}", sanitize_line(has))),
             None => out.line("there is no index of this vault yet"),
         }?;
+        out.line("vault-index models add NAME installs one of those with rankings: BEIR is search in English, MIRACL in 18 languages")?;
         let lacking = if cfg!(feature = "fastembed") { String::new() } else { lacks("fastembed") };
         let rerankers = RerankerName::FASTEMBED.map(|name| format!("fastembed:{name}")).join(", ");
         out.line(&format!("vault-search --rerank takes {rerankers} and onnx:DIR{}", out.paint.bad(&lacking)))?;

@@ -375,7 +375,9 @@ pub fn flags(program: &Program) -> BTreeMap<String, BTreeSet<String>> {
     let mut all = BTreeMap::new();
     each_command(program, &mut Vec::new(), &mut |path, help| {
         let flags = options(help).filter(|name| !matches!(name.as_str(), "--help" | "--version")).collect();
-        if commands(help).next().is_none() {
+        // One that has subcommands, and does something without, says so first.
+        let usage = help.lines().find(|line| line.starts_with("Usage:"));
+        if !usage.is_some_and(|usage| usage.contains("COMMAND")) {
             all.insert(path.join(" "), flags);
         }
     });

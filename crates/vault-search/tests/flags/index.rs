@@ -7,7 +7,11 @@ pub const PROGRAM: Program = Program {
     name: "vault-index",
     path: env!("CARGO_BIN_EXE_vault-index"),
     // Nothing answers there.
-    environment: &[("VAULT_MODEL", "hashed"), ("VAULT_BASE_URL", "http://127.0.0.1:1/v1")],
+    environment: &[
+        ("VAULT_MODEL", "hashed"),
+        ("VAULT_BASE_URL", "http://127.0.0.1:1/v1"),
+        ("HF_ENDPOINT", "http://127.0.0.1:1"),
+    ],
     prepare,
 };
 
@@ -73,6 +77,8 @@ fn each_flag_has_an_effect() {
     let base_url = format!("--base-url {URL}");
     let rows = [
         product(&lists, &["--json", "--jsonl", "--schema"]),
+        product(&["models add leaf-ir"], &["--yes", "--from ../other"]),
+        product(&["models add leaf-ir --yes"], &["--hub http://127.0.0.1:2"]),
         product(&["links New"], &["--no-sync"]),
         product(&lists[1..], &["--no-sync"]),
         product(&["list", "models", "doctor"], &["--json", "--jsonl", "--schema"]),
@@ -120,6 +126,8 @@ fn each_flag_has_an_effect() {
         "graph",
         "resolve Long#Second",
         "models",
+        "models add leaf-ir",
+        "models remove leaf-ir",
         "check",
         "rebuild",
         "forget --yes",

@@ -7,6 +7,10 @@ mod commands;
 mod crash;
 mod damage;
 mod doctor;
+#[cfg(feature = "http")]
+mod hub;
+#[cfg(feature = "http")]
+mod models;
 mod output;
 mod rerank;
 #[cfg(target_os = "linux")]

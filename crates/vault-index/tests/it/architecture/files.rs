@@ -12,10 +12,11 @@ const LONGEST: usize = 600;
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "common", "helper", "helpers", "manager", "types", "misc"];
 
 /// Where `unsafe` may stand: package and beginning of the path.
-const UNSAFE: [(&str, &str); 4] = [
+const UNSAFE: [(&str, &str); 5] = [
     ("vault-index", "src/vectors/kernel/"),
     ("vault-index", "src/store/vectors.rs"),
     ("minilm", "src/kernel/"),
+    ("minilm", "src/mapped.rs"),
     ("benches", "src/peers/sqlite_vec.rs"),
 ];
 

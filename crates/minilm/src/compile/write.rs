@@ -1,0 +1,136 @@
+//! Calibrates a model layer by layer, and writes its file.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
+
+use super::folder::{CompileOptions, ModelFolder};
+use super::plain_encoder::{Heard, PlainLayer};
+use super::published::Published;
+use super::quantize::integers;
+use super::sections::Sections;
+use crate::error::ModelError;
+use crate::model_file::{Description, ModelFile, header};
+use crate::weights::Pooling;
+
+/// Texts that the ranges of the activations are measured on; see `recipe/README.md`.
+const TEXTS: &str = include_str!("../../recipe/calibration.json");
+
+/// Rows of the word table that are read at once.
+const ROWS: usize = 4096;
+
+impl ModelFolder {
+    /// Makes the file that [`Model::open`](crate::Model::open) maps. `progress` gets the share that is done, from 0 to 1.
+    ///
+    /// The file at `to` is written in place, so give it a name that nobody looks for, and rename it. The same folder and
+    /// options give the same bytes on every processor.
+    ///
+    /// # Errors
+    /// When a matrix is missing, has another shape than the configuration says, or holds NaN or infinity; when
+    /// the file cannot be written.
+    pub fn compile(
+        &self,
+        to: &Path,
+        options: &CompileOptions,
+        progress: &dyn Fn(f32),
+    ) -> Result<Description, ModelError> {
+        let published = Published::of(self)?;
+        let mut out = Sections::create(to)?;
+        for table in self.tokenizer.bytes() {
+            out.bytes(&table)?;
+        }
+        let tables_digest = out.digest();
+        self.word_table(&published, &mut out)?;
+        let (positions, norm) = (published.positions()?, published.embedded_norm()?);
+        out.floats(&positions)?;
+        out.norm(&norm)?;
+        let mut texts = Vec::new();
+        for ids in self.calibration_ids()? {
+            texts.push(published.embed(&ids, &positions, &norm)?);
+        }
+        for layer in 0..self.sizes.layers {
+            let plain = published.layer(layer)?;
+            let heard = run(&plain, texts);
+            out.layer(&plain, &heard)?;
+            texts = heard.into_iter().map(|heard| heard.output).collect();
+            progress((layer + 1) as f32 / self.sizes.layers as f32);
+        }
+        if let Some((weights, bias)) = published.dense()? {
+            out.floats(&weights)?;
+            out.floats(&bias)?;
+        }
+        let description = Description {
+            name: options.name.clone(),
+            sizes: self.sizes,
+            pooling: options.pooling.or(self.pooling).unwrap_or(Pooling::Mean),
+            dimensions: options.dimensions.unwrap_or(self.sizes.dense.unwrap_or(self.sizes.width)),
+            prompts: options.prompts.clone().unwrap_or_else(|| self.prompts.clone()),
+            record: options.record.clone(),
+            tokenizer: self.tokenizer.tables(),
+            digests: [tables_digest, out.digest()],
+        };
+        let too_long = || ModelError::unsupported(&self.folder, "the model's prompts or special tokens are too long");
+        out.finish(&header(&description).ok_or_else(too_long)?)?;
+        // Nothing is left for others to find out.
+        ModelFile::open(to)?;
+        Ok(description)
+    }
+
+    /// The words as integers, halved by columns as the bundled ones are; then the scale of each.
+    fn word_table(&self, published: &Published<'_>, out: &mut Sections) -> Result<(), ModelError> {
+        let width = self.sizes.width;
+        let (mut halves, mut scales) = ([Vec::new(), Vec::new()], Vec::new());
+        for first in (0..self.sizes.words).step_by(ROWS) {
+            let rows = published.words(first, ROWS.min(self.sizes.words - first))?;
+            let (whole, of_rows) = integers(&rows, width);
+            for row in whole.chunks_exact(width) {
+                let (left, right) = row.split_at(width / 2);
+                halves[0].extend_from_slice(left);
+                halves[1].extend_from_slice(right);
+            }
+            scales.extend(of_rows);
+        }
+        halves.iter().try_for_each(|half| out.integers(half))?;
+        out.floats(&scales)
+    }
+
+    /// The input ids of the calibration texts.
+    fn calibration_ids(&self) -> Result<Vec<Vec<u32>>, ModelError> {
+        let texts: Vec<String> = serde_json::from_str(TEXTS)
+            .map_err(|error| ModelError::damaged(Path::new("calibration.json"), error.to_string()))?;
+        let tokenizer = self.tokenizer.tokenizer();
+        let ids = |text: &String| {
+            let mut ids = Vec::new();
+            tokenizer.model_input(text, self.sizes.positions, &mut ids);
+            ids
+        };
+        Ok(texts.iter().map(ids).collect())
+    }
+}
+
+/// All texts through a layer, on all cores.
+fn run(layer: &PlainLayer, texts: Vec<Vec<f32>>) -> Vec<Heard> {
+    let prepared = layer.prepare();
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        while let Some((index, text)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            texts.get(index).map(|text| (index, text.clone()))
+        } {
+            done.push((index, prepared.run(text)));
+        }
+        done
+    };
+    let threads = available_parallelism().map_or(1, |threads| threads.get());
+    let mut heard: Vec<(usize, Heard)> = std::thread::scope(|scope| {
+        let started: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
+        let mut all = worker();
+        for thread in started {
+            all.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    });
+    heard.sort_by_key(|(index, _)| *index);
+    heard.into_iter().map(|(_, heard)| heard).collect()
+}

@@ -1,0 +1,234 @@
+//! Where models are installed: each is one file in the user's cache, which also says where it came from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use minilm::{CompileOptions, Model, ModelFolder, ModelPrompts, Pooling};
+use serde::{Deserialize, Serialize};
+
+use super::KnownModel;
+use crate::dirs::models_folder;
+use crate::error::{Error, ErrorKind, Result};
+use crate::lock::{Lock, lock_file};
+use crate::private_file::{private_file, private_folder};
+
+/// Where a model's files came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct ModelSource {
+    /// The address of the repository, or the folder.
+    pub from: String,
+    /// The commit of the repository; `None` for a folder.
+    pub revision: Option<String>,
+    /// The licence, as the repository names it.
+    pub licence: Option<String>,
+    /// The original files.
+    pub files: Vec<SourceFile>,
+}
+
+/// One of a model's original files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+pub struct SourceFile {
+    /// Its path in the repository.
+    pub path: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// `sha256:…` of a large file, `git:…` (the id of the blob) of a small one, `blake3:…` of a file of the user's.
+    pub digest: String,
+}
+
+/// A model that is installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct InstalledModel {
+    /// Which vectors are its: stored with them.
+    pub id: String,
+    /// The file that is mapped.
+    pub file: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Where it came from.
+    pub source: ModelSource,
+}
+
+/// The file of an installed model, or the one that it would have.
+pub(crate) fn model_file(name: &str) -> Result<PathBuf> {
+    Ok(models_folder()?.join(format!("{name}.model")))
+}
+
+/// The model of this name, if it is installed.
+///
+/// # Errors
+/// When its file cannot be read or is damaged.
+pub fn installed(name: &str) -> Result<Option<InstalledModel>> {
+    let file = model_file(name)?;
+    let bytes = match fs::metadata(&file) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(file, error)),
+    };
+    let model = open(&file)?;
+    let source = ModelSource::deserialize(&model.description().record).map_err(|error| {
+        Error::new(ErrorKind::Model, "the file does not say where the model came from").at(&file).because(error)
+    })?;
+    Ok(Some(InstalledModel { id: model.id().to_owned(), file, bytes, source }))
+}
+
+/// Held by the one process that adds a model of some name.
+#[derive(Debug)]
+pub struct AddingLock {
+    name: String,
+    _lock: Lock,
+}
+
+impl AddingLock {
+    /// Takes the lock, and waits for at most `wait` (`None`: without limit).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`] when another process holds it.
+    pub fn take(name: &str, wait: Option<Duration>) -> Result<AddingLock> {
+        let models = models_folder()?;
+        private_folder(&models)?;
+        let lock = lock_file(&models.join(format!("{name}.lock")), wait, None)?;
+        let lock = lock.map_err(|_| Error::new(ErrorKind::Locked, format!("another process is adding {name}")))?;
+        Ok(AddingLock { name: name.to_owned(), _lock: lock })
+    }
+
+    /// The name of the model.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Compiles the original files in `folder`, and installs the result, in place of one that was there. `progress` gets the share that is done, from 0 to 1.
+///
+/// # Errors
+/// [`ErrorKind::Model`] when the files are damaged or of a kind that is not run here; when the disk is full.
+pub fn install(
+    lock: &AddingLock,
+    known: Option<&KnownModel>,
+    folder: &Path,
+    source: &ModelSource,
+    progress: &dyn Fn(f32),
+) -> Result<InstalledModel> {
+    let name = lock.name();
+    let to = model_file(name)?;
+    // The lock is held: what is there was left by a process that was killed.
+    let new = to.with_extension("new");
+    let made = make(name, known, folder, source, &new, progress);
+    if let Err(error) = made.and_then(|()| fs::rename(&new, &to).map_err(|error| Error::io(&to, error))) {
+        // The first error counts.
+        let _ = fs::remove_file(&new);
+        return Err(error);
+    }
+    installed(name)?.ok_or_else(|| Error::new(ErrorKind::Model, "the model has gone").at(to))
+}
+
+fn make(
+    name: &str,
+    known: Option<&KnownModel>,
+    folder: &Path,
+    source: &ModelSource,
+    new: &Path,
+    progress: &dyn Fn(f32),
+) -> Result<()> {
+    let original = ModelFolder::open(folder).map_err(of_model)?;
+    let silent = original.prompts() == &ModelPrompts::default();
+    let prompts = known
+        .filter(|_| silent)
+        .map(|known| ModelPrompts { passage: known.passage_prompt.to_owned(), query: known.query_prompt.to_owned() });
+    let first_token = known.is_some_and(|known| known.first_token && original.pooling().is_none());
+    let options = CompileOptions {
+        name: name.to_owned(),
+        prompts,
+        pooling: first_token.then_some(Pooling::First),
+        dimensions: known.filter(|known| known.is_truncated).map(|known| known.dimensions),
+        record: serde_json::to_value(source).unwrap_or_default(),
+    };
+    // Created private here, because compiling writes into what is there.
+    drop(private_file(new)?);
+    let made = original.compile(new, &options, progress).map_err(of_model)?;
+    match known {
+        Some(known) if made.dimensions != known.dimensions => {
+            let message = format!("the files give vectors of {}, but {name} has {}", made.dimensions, known.dimensions);
+            Err(Error::new(ErrorKind::Model, message).at(folder).with_remedy("these are the files of another model"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes an installed model; false if there is none.
+///
+/// # Errors
+/// When its file cannot be removed.
+pub fn remove(name: &str) -> Result<bool> {
+    let file = model_file(name)?;
+    let _lock = AddingLock::take(name, Some(Duration::ZERO))?;
+    match fs::remove_file(&file) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(file, error)),
+    }
+}
+
+/// Opens a model's file.
+pub(crate) fn open(file: &Path) -> Result<Model> {
+    Model::open(file).map_err(of_model)
+}
+
+/// An error of the engine, which names file and reason.
+pub(crate) fn of_model(error: minilm::ModelError) -> Error {
+    let path = error.path().to_owned();
+    match error {
+        minilm::ModelError::Io(path, error) => Error::io(path, error),
+        minilm::ModelError::Damaged(_, what) => Error::new(ErrorKind::Model, what)
+            .at(path)
+            .with_remedy("add the model again: vault-index models add NAME, with its name from vault-index models"),
+        other => {
+            let text = other.to_string();
+            let what = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text);
+            Error::new(ErrorKind::Model, what).at(path).with_remedy("choose another: vault-index models lists them")
+        }
+    }
+}
+
+/// A folder of original files as a source: with a digest of each file that a model may need.
+///
+/// # Errors
+/// When the folder or a file cannot be read.
+pub fn source_of_folder(folder: &Path) -> Result<ModelSource> {
+    let folder = fs::canonicalize(folder).map_err(|error| Error::io(folder, error))?;
+    let files = files_of(&folder)?.into_iter().map(|path| {
+        let file = folder.join(&path);
+        let mut hash = blake3::Hasher::new();
+        let read = fs::File::open(&file).and_then(|mut open| std::io::copy(&mut open, &mut hash));
+        let bytes = read.map_err(|error| Error::io(&file, error))?;
+        Ok(SourceFile { path, bytes, digest: format!("blake3:{}", hash.finalize().to_hex()) })
+    });
+    let files = files.collect::<Result<Vec<_>>>()?;
+    Ok(ModelSource { from: folder.to_string_lossy().into_owned(), revision: None, licence: None, files })
+}
+
+/// The JSON and safetensors files of a folder and of the folders in it, sorted by path. What is deeper is not read.
+pub(crate) fn files_of(folder: &Path) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    let mut open = vec![(folder.to_owned(), String::new())];
+    while let Some((dir, prefix)) = open.pop() {
+        for entry in fs::read_dir(&dir).map_err(|error| Error::io(&dir, error))? {
+            let entry = entry.map_err(|error| Error::io(&dir, error))?;
+            let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                if prefix.is_empty() && !path.starts_with('.') {
+                    open.push((entry.path(), format!("{path}/")));
+                }
+            } else if path.ends_with(".json") || path.ends_with(".safetensors") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
