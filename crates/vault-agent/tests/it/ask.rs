@@ -418,7 +418,7 @@ fn an_interrupted_answer_is_kept() {
     }
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(2));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
     let shown = out(&place.command(&["sessions", "show"]).output().unwrap());
     assert!(shown.contains("when?") && shown.contains("search_notes"), "{shown}");
 }
