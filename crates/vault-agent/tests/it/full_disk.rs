@@ -20,8 +20,10 @@ fn on_a_full_disk(command: &Command, kilobytes: u32) -> Command {
 #[test]
 fn a_conversation_that_cannot_be_saved_is_said_and_loads_again() {
     let place = Place::new(NOTES);
-    let model = ModelServer::that(|_| Reply::text("Yes."));
-    let mut terminal = Terminal::start(&on_a_full_disk(&command(&place, &model, &["chat"]), 2), 100);
+    // The question fits on the disk, and the answer does not.
+    let answer = "Yes. ".repeat(600);
+    let model = ModelServer::that(move |_| Reply::text(&answer));
+    let mut terminal = Terminal::start(&on_a_full_disk(&command(&place, &model, &["chat"]), 3), 100);
     terminal.say("something long enough");
     terminal.until("! ");
     terminal.until("\x1b[?2004h");
