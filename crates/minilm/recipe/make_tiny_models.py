@@ -160,7 +160,7 @@ def write(folder, name, tokenizer, model, dtype, pooling, prompts, dense=None):
     kept = {key: value.to(dtype).contiguous() for key, value in model.state_dict().items() if value.is_floating_point()}
     kept = {key: value for key, value in kept.items() if not key.startswith("pooler")}
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-    # What the file has is what is computed with.
+    # The values in the file are those that are computed with.
     model.load_state_dict({key: value.float() for key, value in kept.items()}, strict=False)
     keys = "model_type hidden_act hidden_size intermediate_size layer_norm_eps max_position_embeddings"
     keys += " num_attention_heads num_hidden_layers pad_token_id type_vocab_size vocab_size"

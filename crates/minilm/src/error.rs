@@ -1,4 +1,4 @@
-//! What can be wrong with a model's files: which file, what, and what to do.
+//! Errors of a model's files: which file, what is wrong, and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};

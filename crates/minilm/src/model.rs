@@ -94,7 +94,7 @@ impl Model {
         &self.file.id
     }
 
-    /// What the model is.
+    /// The shape of the model.
     pub fn description(&self) -> &Description {
         &self.file.description
     }

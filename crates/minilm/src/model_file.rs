@@ -36,7 +36,7 @@ const HEADER: usize = 8 + 4 + 4 + DIGEST;
 /// Where the tables start.
 pub(crate) const DESCRIPTION_END: usize = 16_384;
 
-/// What precedes a text, depending on its role.
+/// The prompt before a text, by its role.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelPrompts {
     /// Before a passage.
@@ -45,7 +45,7 @@ pub struct ModelPrompts {
     pub query: String,
 }
 
-/// What a model is.
+/// The shape of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// For people, and the beginning of the id.
@@ -56,7 +56,7 @@ pub struct Description {
     pub pooling: Pooling,
     /// The length of a vector: all of its components, or the first ones of a model that was trained for it.
     pub dimensions: usize,
-    /// What precedes each text.
+    /// The prompt before each text.
     pub prompts: ModelPrompts,
     /// Where it came from, for whoever made the file; no part of the id.
     pub record: Value,

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use crate::charsmap::Charsmap;
 use crate::trie::Trie;
 
-/// What stands for a space, and before a word.
+/// The character for a space, which also precedes a word.
 const SPACE: char = '▁';
 
 /// How much less likely than the least likely piece an unknown character is.
 const UNKNOWN_PENALTY: f64 = 10.0;
 
-/// What a tokenizer does, besides its tables.
+/// The options of a tokenizer, besides its tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UnigramRules {
     pub(crate) steps: Vec<NormalizationStep>,

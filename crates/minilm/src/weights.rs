@@ -34,7 +34,7 @@ pub struct Sizes {
     pub words: usize,
     /// Rows of the position table: the tokens that a text may have, special ones included.
     pub positions: usize,
-    /// What the layer norms add to the variance.
+    /// The term that the layer norms add to the variance.
     pub epsilon: f32,
     /// Components of a vector after the dense layer that follows pooling, if there is one.
     pub dense: Option<usize>,

@@ -1,4 +1,4 @@
-//! What a store of the index must do that is not the SQLite file: the traits, their rows, and how they are used.
+//! The traits of a store of the index that is not the SQLite file, their rows, and how they are used.
 //!
 //! The ranking, the filters and the indexer are the same for every store, so a store that answers these questions truly
 //! gives the same results, passage by passage. `vault-postgres` is such a store.
@@ -73,7 +73,7 @@ pub fn searcher(store: impl ReadStore + 'static, embedder: Arc<dyn Embedder>) ->
 /// One state of an index file, as a store.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`] if there is none, [`ErrorKind::OtherFormat`], [`ErrorKind::Damaged`].
+/// [`ErrorKind::NotFound`] if it does not exist, [`ErrorKind::OtherFormat`], [`ErrorKind::Damaged`].
 pub fn file(index: &Path) -> Result<impl ReadStore + use<>> {
     let store = Store::open_read(index)?;
     store.pin()?;

@@ -69,7 +69,7 @@ impl NewRows {
         let mut statements = String::new();
         for (table, rows) in &self.0 {
             let mut copy = client.copy_in(&format!("COPY pg_temp.new_{table} FROM STDIN"))?;
-            // What fails here is reported by the end of the copy.
+            // A failure here is reported by the end of the copy.
             let _ = copy.write_all(rows.as_bytes()).and_then(|()| copy.write_all(b"\n"));
             copy.finish()?;
             match SPECIAL.iter().find(|(special, _)| special == table) {

@@ -30,7 +30,7 @@ impl Database {
     /// Reads an address: `postgres://user@host/database`, or `host=… dbname=… user=…`.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] for a text that is none.
+    /// [`ErrorKind::Query`] for an invalid text.
     pub fn new(address: &str) -> Result<Self> {
         let mut config: Config = address.parse().map_err(|error: postgres::Error| {
             Error::new(ErrorKind::Query, "this is no address of a PostgreSQL database")

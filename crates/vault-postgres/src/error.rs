@@ -5,7 +5,7 @@ use std::error::Error as _;
 use postgres::error::SqlState;
 use vault_index::{Error, ErrorKind};
 
-/// What an error of the client means for the user.
+/// The meaning of an error of the client for the user.
 pub(crate) fn described(error: postgres::Error) -> Error {
     let (kind, message, remedy) = match error.code() {
         Some(code) => of_state(code),

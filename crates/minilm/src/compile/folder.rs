@@ -25,12 +25,12 @@ use crate::weights::{Pooling, Sizes};
 
 const CONFIG: &str = "config.json";
 
-/// What a folder does not say about its model, or what another choice than the folder's is wanted for.
+/// Settings of a model that its folder does not give, or that replace the folder's.
 #[derive(Debug, Clone, Default)]
 pub struct CompileOptions {
     /// The name of the model, for people and at the beginning of its id.
     pub name: String,
-    /// What precedes texts; `None`: what the folder says.
+    /// The prompts before texts; `None`: those of the folder.
     pub prompts: Option<ModelPrompts>,
     /// How tokens are pooled; `None`: as the folder says.
     pub pooling: Option<Pooling>,
@@ -143,7 +143,7 @@ impl std::fmt::Debug for ModelFolder {
     }
 }
 
-/// What follows the encoder.
+/// The layers after the encoder.
 struct Modules {
     pooling: Option<Pooling>,
     /// The folder of a dense layer, and its outputs.

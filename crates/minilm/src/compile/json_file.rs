@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::ModelError;
 
-/// Reads a file; null if there is none.
+/// Reads a file; null if it does not exist.
 pub(super) fn read_if_there(path: &Path) -> Result<Value, ModelError> {
     match std::fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)

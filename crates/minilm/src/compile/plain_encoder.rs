@@ -29,7 +29,7 @@ pub(super) struct PlainLayer {
     pub(super) output_norm: PlainNorm,
 }
 
-/// What the matrices of a layer were given, and what the layer gives: rows of one text.
+/// The inputs of the matrices of a layer, and its output: rows of one text.
 pub(super) struct Heard {
     pub(super) qkv: Vec<f32>,
     pub(super) attention_output: Vec<f32>,

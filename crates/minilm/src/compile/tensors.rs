@@ -37,7 +37,7 @@ pub(super) struct Tensors<'a> {
 }
 
 impl Tensors<'_> {
-    /// What stands before `name` in the one tensor whose name ends so.
+    /// The prefix of `name` in the one tensor whose name ends with it.
     pub(super) fn prefix_of(&self, name: &str) -> Result<String, ModelError> {
         let prefixes = self.all.names().into_iter().filter_map(|found| found.strip_suffix(name));
         let prefix = prefixes.min_by_key(|prefix| prefix.len());
@@ -51,7 +51,7 @@ impl Tensors<'_> {
     /// All numbers of a tensor.
     ///
     /// # Errors
-    /// When there is none, it has another shape, another kind of numbers, or contains NaN or infinity.
+    /// If it is missing, has another shape, another kind of numbers, or contains NaN or infinity.
     pub(super) fn all(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
         self.rows(name, shape, 0, shape[0])
     }

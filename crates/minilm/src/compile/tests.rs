@@ -23,7 +23,7 @@ fn texts() -> Vec<String> {
     serde_json::from_slice(&std::fs::read(folder("texts.json")).unwrap()).unwrap()
 }
 
-/// What the original libraries gave.
+/// The results of the original libraries.
 struct Reference {
     /// A text with its rows after the embeddings and after each layer.
     states: Vec<(String, Vec<Vec<f32>>)>,

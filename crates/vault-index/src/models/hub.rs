@@ -86,7 +86,7 @@ impl Hub {
     /// The hub at an address; `None`: the usual one. No connection is made.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] for an address that is none.
+    /// [`ErrorKind::Query`] for an invalid address.
     pub fn at(address: Option<&str>) -> Result<Hub> {
         let address = address.map_or(HUB, |address| address.trim().trim_end_matches('/'));
         let is_secure = address.starts_with("https://");
@@ -237,7 +237,7 @@ impl Hub {
         }
     }
 
-    /// How long to wait before the next try; `None`: there is none.
+    /// How long to wait before the next try; `None`: no more tries.
     pub(super) fn pause(&self, failed: &FailedRequest, tries: u32) -> Option<Duration> {
         let named = failed.again?;
         let usual = self.waits.first_pause * 2u32.saturating_pow(tries.saturating_sub(1));

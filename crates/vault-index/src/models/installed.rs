@@ -160,7 +160,7 @@ fn make(
     }
 }
 
-/// Removes an installed model; false if there is none.
+/// Removes an installed model; false if it is not installed.
 ///
 /// # Errors
 /// When its file cannot be removed.

@@ -23,9 +23,9 @@ pub struct KnownModel {
     pub dimensions: usize,
     /// Whether only the first dimensions are kept, of a model that was trained for that.
     pub is_truncated: bool,
-    /// What precedes a passage, if the repository's files do not say it.
+    /// The prompt before a passage, if the repository's files do not give it.
     pub passage_prompt: &'static str,
-    /// What precedes a query, if the repository's files do not say it.
+    /// The prompt before a query, if the repository's files do not give it.
     pub query_prompt: &'static str,
     /// Whether a text's vector is that of its first token, not the mean of all, if the repository's files do not say it.
     pub first_token: bool,
@@ -142,7 +142,7 @@ impl KnownModel {
         MODELS.iter().find(|model| model.name == name)
     }
 
-    /// What to know before choosing it, in a line.
+    /// A line about it for somebody who chooses.
     pub fn note(&self) -> String {
         let languages = match self.languages {
             ModelLanguages::English => "English",

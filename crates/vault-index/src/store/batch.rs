@@ -24,7 +24,7 @@ pub struct NewNote {
     pub hash: ContentHash,
     /// The time before it was read.
     pub checked_at_ns: i64,
-    /// What it says about itself.
+    /// Its description of itself.
     pub row: NoteRow,
     /// The key of [`NoteRow::file_title`].
     pub title_key: Option<EmbeddingKey>,
@@ -36,7 +36,7 @@ pub struct NewNote {
     pub passages: Vec<NewPassage>,
     /// The words that the vocabulary may lack.
     pub words: Vec<Word>,
-    /// What was wrong with it.
+    /// The reason why it was rejected.
     pub warnings: Vec<Warning>,
 }
 

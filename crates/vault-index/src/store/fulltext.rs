@@ -101,7 +101,7 @@ pub type Word = (String, Option<String>);
 /// The two tables of terms.
 const TABLES: [&str; 2] = ["note_words", "words"];
 
-/// What a search asks about words.
+/// The questions of a search about words.
 pub trait ReadWords {
     /// All words of the vocabulary, except those for text written with hyphens.
     fn vocabulary(&self) -> Result<Vec<String>>;
@@ -133,7 +133,7 @@ pub trait ReadWords {
     fn passages_with(&self, phrase: &[QueryTerm]) -> Result<Vec<i64>>;
 }
 
-/// What the indexer changes of words besides those of new notes.
+/// The indexer's changes of words besides those of new notes.
 pub trait WriteWords {
     /// Replaces the words of notes' own fields, and adds words to the vocabulary.
     fn replace_note_words(&self, notes: Vec<(FileId, NoteFields)>, vocabulary: &[Word]) -> Result<()>;

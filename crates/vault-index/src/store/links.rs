@@ -48,7 +48,7 @@ const COLUMNS: &str = "SELECT id, source, line, kind, raw, path, subpath, target
 /// In the order of their numbers in the column `kind`.
 const KINDS: [LinkKind; 3] = [LinkKind::Wikilink, LinkKind::Markdown, LinkKind::Embed];
 
-/// What a search asks about links.
+/// The questions of a search about links.
 pub trait ReadLinks {
     /// The links of a note, in order.
     fn links_from(&self, source: FileId) -> Result<Vec<StoredLink>>;
@@ -60,7 +60,7 @@ pub trait ReadLinks {
     fn linked(&self) -> Result<Vec<FileId>>;
 }
 
-/// What the indexer asks and changes of links.
+/// The indexer's questions about links, and its changes of them.
 pub trait WriteLinks {
     /// The links whose resolution depends on a name, and possibly some others.
     fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>>;

@@ -7,7 +7,7 @@ use crate::store::Store;
 /// A name of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// What it is compared by.
+    /// The key that it is compared by.
     pub key: String,
     /// The name as it is spelled.
     pub text: String,
@@ -34,7 +34,7 @@ pub fn may_share(notes: usize) -> usize {
 /// For rows of `name`: whether it counts as a name of the note.
 const IS_NAME: &str = "NOT (is_heading AND text IN (SELECT text FROM shared_heading))";
 
-/// What a search asks about names.
+/// The questions of a search about names.
 pub trait ReadNames {
     /// The notes with a name of this key, each once per such name.
     fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>>;

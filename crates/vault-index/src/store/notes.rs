@@ -16,7 +16,7 @@ use crate::store::names::Name;
 /// A file, as found by the walk and stored in the index.
 #[derive(Debug, Clone)]
 pub struct StoredFile {
-    /// What the next comparison with the disk needs.
+    /// The values that the next comparison with the disk needs.
     pub known: KnownFile,
     /// The path on disk if it differs from the text of the path.
     pub disk: Option<std::path::PathBuf>,
@@ -112,7 +112,7 @@ const NOTE_META: &str = "SELECT note.id, file.path,
 /// The value of the column `skipped` of a warning that was found while listing the vault, not while reading a file.
 const FOUND_BY_WALK: u8 = 2;
 
-/// What a search asks about notes and files.
+/// The questions of a search about notes and files.
 pub trait ReadNotes {
     /// The number of notes that have not been read yet, without those that cannot be read.
     fn unread(&self) -> Result<usize>;
@@ -152,7 +152,7 @@ pub trait ReadNotes {
     fn property_keys(&self) -> Result<Vec<String>>;
 }
 
-/// What the indexer asks and changes of files and notes.
+/// The indexer's questions about files and notes, and its changes of them.
 pub trait WriteNotes {
     /// All known files, ordered by path.
     fn files(&self) -> Result<Vec<StoredFile>>;

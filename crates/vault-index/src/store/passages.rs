@@ -109,7 +109,7 @@ impl PendingText {
     }
 }
 
-/// What a search asks about passages.
+/// The questions of a search about passages.
 pub trait ReadPassages {
     /// All passages, ordered by id.
     fn passages(&self) -> Result<Vec<PassageRow>>;
@@ -130,7 +130,7 @@ pub trait ReadPassages {
     fn pending(&self) -> Result<usize>;
 }
 
-/// What the indexer asks and changes of passages without a vector.
+/// The indexer's questions about passages without a vector, and its changes of them.
 pub trait WritePassages {
     /// The notes that have texts without a vector, newest first.
     fn pending_notes(&self) -> Result<VecDeque<FileId>>;

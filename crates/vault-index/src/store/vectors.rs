@@ -67,7 +67,7 @@ fn vector_sql(table: &str) -> String {
     format!("SELECT embedding, (SELECT sum FROM embedding WHERE id = ?1) FROM {table} WHERE rowid = ?1")
 }
 
-/// What a search asks about vectors.
+/// The questions of a search about vectors.
 pub trait ReadVectors {
     /// The model of the vectors in the index, and their dimensions.
     fn embedder(&self) -> Result<Option<(String, usize)>>;
@@ -106,7 +106,7 @@ const ALL_BLOCKS: Range<i64> = i64::MIN..i64::MAX;
 
 const NOT_AS_WRITTEN: &str = "a block of vectors does not match its checksum";
 
-/// What the indexer asks and changes of vectors.
+/// The indexer's questions about vectors, and its changes of them.
 pub trait WriteVectors {
     /// Those of some keys that have no vector.
     fn without_vector(&self, keys: &[EmbeddingKey]) -> Result<HashSet<EmbeddingKey>>;

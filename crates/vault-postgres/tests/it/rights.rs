@@ -1,4 +1,4 @@
-//! What a role may not read stays hidden, by whatever way it asks.
+//! A role cannot learn what it may not read, by whatever way it asks.
 
 use vault_index::{ErrorKind, Query};
 
