@@ -24,7 +24,7 @@ pub struct NewNote {
     pub hash: ContentHash,
     /// The time before it was read.
     pub checked_at_ns: i64,
-    /// Its description of itself.
+    /// Its title, names, tags and properties.
     pub row: NoteRow,
     /// The key of [`NoteRow::file_title`].
     pub title_key: Option<EmbeddingKey>,
@@ -36,7 +36,7 @@ pub struct NewNote {
     pub passages: Vec<NewPassage>,
     /// The words that the vocabulary may lack.
     pub words: Vec<Word>,
-    /// The reason why it was rejected.
+    /// The faults that were found while it was read.
     pub warnings: Vec<Warning>,
 }
 
