@@ -8,7 +8,7 @@ use vault_tools::approval::{Answer, Approver, PreparedChange};
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::{
-    Paint, ask, ask_for_key, can_ask, confirm, escape_json, ignore_signals, note, sanitize, sanitize_line, say,
+    Paint, ask_for_key, can_ask, confirm, escape_json, ignore_signals, note, sanitize, sanitize_line, say,
     shell_command, terminal_input,
 };
 
