@@ -54,7 +54,6 @@ pub use signals::{
     IgnoreSignalsGuard, SignalGuard, WriteGuard, ignore_signals, install_handler, listen, write_section,
 };
 pub use terminal::{
-    Paint, ask, ask_for_key, ask_for_lines, can_ask, confirm, shell_command, stderr_is_terminal, terminal_input,
-    url_path, url_text,
+    Paint, ask, ask_for_lines, can_ask, confirm, shell_command, stderr_is_terminal, terminal_input, url_path, url_text,
 };
 pub use vault_folders::{FolderList, NamedVaults, VaultSources, find_vaults};

@@ -6,7 +6,6 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::exit::{ENDED_BY_SIGNAL, note};
-use crate::terminal::restore_terminal;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static LISTENING: AtomicUsize = AtomicUsize::new(0);
@@ -31,7 +30,6 @@ pub fn install_handler() {
         if is_writing {
             note("ended in the middle of a change; the next start rolls it back");
         }
-        restore_terminal();
         std::process::exit(i32::from(ENDED_BY_SIGNAL));
     });
 }

@@ -8,8 +8,8 @@ use vault_tools::approval::{Answer, Approver, PreparedChange};
 use vault_tools::{Error, ErrorKind, Result};
 
 use crate::{
-    Paint, ask_for_key, can_ask, confirm, escape_json, ignore_signals, note, sanitize, sanitize_line, say,
-    shell_command, terminal_input,
+    Paint, ask, can_ask, confirm, escape_json, ignore_signals, note, sanitize, sanitize_line, say, shell_command,
+    terminal_input,
 };
 
 use super::context::json;
@@ -199,7 +199,7 @@ pub fn ask_about(about: &TerminalQuestion<'_>) -> Result<Reply> {
     keys.extend(has_parts.then(|| "p choose parts".to_owned()));
     keys.extend((short != whole).then(|| "w show whole".to_owned()));
     loop {
-        let Some(answer) = ask_for_key(&format!("{question} [{}]", keys.join(", "))) else { return Ok(Reply::No) };
+        let Some(answer) = ask(&format!("{question} [{}]", keys.join(", "))) else { return Ok(Reply::No) };
         match (answer.to_lowercase().as_str(), editable) {
             ("y" | "yes", _) if !is_cut => return Ok(Reply::Yes),
             ("y" | "yes" | "w" | "whole", _) => {
