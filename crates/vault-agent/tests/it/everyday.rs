@@ -383,7 +383,7 @@ fn a_plan_says_why_it_asks_for_a_selection() {
     terminal.until("the plan works on a selection, and nothing is selected; type or paste its text:");
     terminal.press("- one\r.\r");
     terminal.until("[y yes");
-    terminal.press("y");
+    terminal.press("y\r");
     terminal.until("Keep it as a macro");
     terminal.press("\r");
     leave(terminal);

@@ -341,8 +341,8 @@ Every file is checked against the digest that the hub lists. HTTPS_PROXY is used
 without a terminal, --yes is needed.\n\nExamples:\n  vault-index models add multilingual-e5-small\n  vault-index models add leaf-ir --hub https://mirror.example.org --yes\n  vault-index models add bge-small --from ~/Downloads/bge-small-en-v1.5"
     )]
     Add(AddModelArgs),
-    /// Delete a model that was added; an index with its vectors can then be searched by words only
-    #[command(after_long_help = "Example:\n  vault-index models remove leaf-ir")]
+    /// Delete a model that was added
+    #[command(after_long_help = "An index with its vectors can then be searched by words only.\n\nExample:\n  vault-index models remove leaf-ir")]
     Remove(RemoveModelArgs),
 }
 
@@ -354,7 +354,9 @@ pub(super) struct AddModelArgs {
     /// Take the model's files from this folder; nothing is downloaded
     #[arg(long, value_name = "DIR", conflicts_with_all = ["hub", "yes"])]
     pub from: Option<PathBuf>,
-    /// The address of a mirror of the hub [default: HF_ENDPOINT, else https://huggingface.co]
+    /// The address of a mirror of the hub
+    ///
+    /// Default: the variable HF_ENDPOINT, else https://huggingface.co.
     #[arg(long, value_name = "URL")]
     pub hub: Option<String>,
     /// Download without asking
