@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use vault_search::CliResult;
 use vault_search::tools::{open_with_settings, policy_of};
 use vault_search::{VaultArgs, sanitize_line};
-use vault_tools::{Headless, Host, IndexOptions, Policy, Result, Settings, Toolbox, Vault, Vaults};
+use vault_tools::{Headless, Host, IndexOptions, Policy, PolicySettings, Result, Toolbox, Vault, Vaults};
 
 /// How many calls run at once, each on its own toolboxes; others wait. The number is small because calls compute more
 /// than they wait, and each thread that has ever computed keeps memory.
@@ -23,7 +23,7 @@ pub(crate) struct PolicyOverrides {
 }
 
 impl PolicyOverrides {
-    fn apply(self, mut settings: Settings) -> Settings {
+    fn apply(self, mut settings: PolicySettings) -> PolicySettings {
         settings.confirm_writes &= !self.writes;
         settings.allow_delete |= self.deletes;
         settings

@@ -94,7 +94,8 @@ pub use log::{
 pub use macros::{Export, IfExists, ImportReport, Macro, Macros, Parameter, ParameterKind, RejectedEntry, SaveOptions};
 pub use overlay::{BrokenFrontmatter, DeleteReport, Overlay, RenameReport, WriteOutcome};
 pub use policy::{
-    Call, Grants, LastingPermission, Permission, Policy, Risk, Settings, ToolSetting, Toolset, VaultLists, is_tool_of,
+    Call, Grants, LastingPermission, Permission, Policy, PolicySettings, Risk, ToolSetting, Toolset, VaultLists,
+    is_tool_of,
 };
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View, missing};
 pub use state::State;

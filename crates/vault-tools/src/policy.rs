@@ -47,7 +47,7 @@ pub enum ToolSetting {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct PolicySettings {
     /// Whether writes ask. On by default. Deletes ask whatever it is.
     pub confirm_writes: bool,
     /// Whether commands of a host may be run at all; they ask. On by default.
@@ -75,7 +75,7 @@ pub struct Settings {
     pub tools: BTreeMap<String, ToolSetting>,
     /// Permissions to change notes without asking until they are revoked, by tool and folder. Empty by default.
     pub permissions: Vec<LastingPermission>,
-    /// Additional lists for single vaults, by the name of their folder; see [`Settings::of_vault`].
+    /// Additional lists for single vaults, by the name of their folder; see [`PolicySettings::of_vault`].
     pub vault: BTreeMap<String, VaultLists>,
 }
 
@@ -84,19 +84,19 @@ pub struct Settings {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct VaultLists {
-    /// As [`Settings::allowed_tools`].
+    /// As [`PolicySettings::allowed_tools`].
     pub allowed_tools: Vec<String>,
-    /// As [`Settings::denied_tools`].
+    /// As [`PolicySettings::denied_tools`].
     pub denied_tools: Vec<String>,
-    /// As [`Settings::allowed_paths`].
+    /// As [`PolicySettings::allowed_paths`].
     pub allowed_paths: Vec<String>,
-    /// As [`Settings::denied_paths`].
+    /// As [`PolicySettings::denied_paths`].
     pub denied_paths: Vec<String>,
-    /// As [`Settings::permissions`].
+    /// As [`PolicySettings::permissions`].
     pub permissions: Vec<LastingPermission>,
 }
 
-impl Default for Settings {
+impl Default for PolicySettings {
     fn default() -> Self {
         Self {
             confirm_writes: true,
@@ -170,7 +170,7 @@ impl Permission {
     }
 }
 
-impl Settings {
+impl PolicySettings {
     /// Returns the settings of one vault: its own lists are added to those of all vaults. The case of its name is
     /// ignored.
     #[must_use]
@@ -213,12 +213,12 @@ impl Settings {
     }
 }
 
-/// Decides which calls run: [`Settings`] with their globs compiled.
+/// Decides which calls run: [`PolicySettings`] with their globs compiled.
 ///
 /// ```
-/// use vault_tools::{Call, Grants, Permission, Risk, Settings, Toolset};
+/// use vault_tools::{Call, Grants, Permission, Risk, PolicySettings, Toolset};
 ///
-/// let mut settings = Settings::default();
+/// let mut settings = PolicySettings::default();
 /// settings.denied_paths.push("Private".to_string());
 /// let policy = settings.compile()?;
 /// let paths = ["Private/Diary.md".to_string()];
@@ -228,7 +228,7 @@ impl Settings {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Policy {
-    settings: Settings,
+    settings: PolicySettings,
     allowed_tools: Vec<GlobMatcher>,
     denied_tools: Vec<GlobMatcher>,
     allowed_commands: Vec<GlobMatcher>,
@@ -240,13 +240,13 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Settings::default().compile().expect("the default names no globs")
+        PolicySettings::default().compile().expect("the default names no globs")
     }
 }
 
 impl Policy {
     /// Returns the settings it was compiled from, including those of the vault.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &PolicySettings {
         &self.settings
     }
 
@@ -399,7 +399,8 @@ impl Policy {
     }
 }
 
-/// Returns whether a glob of the settings covers a tool; one with invalid syntax is refused by [`Settings::compile`].
+/// Returns whether a glob of the settings covers a tool; one with invalid syntax is refused by
+/// [`PolicySettings::compile`].
 pub fn is_tool_of(glob: &str, tool: &str) -> bool {
     matcher(&key(glob), glob).map_or(true, |matcher| matcher.is_match(key(tool)))
 }

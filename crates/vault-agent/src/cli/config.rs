@@ -9,7 +9,7 @@ use vault_search::VaultArgs;
 use vault_search::search::{Finding, FindingKind};
 use vault_search::tools::check_settings;
 use vault_search::{CliResult, Failure, ListArgs, Out, Outcome, note};
-use vault_tools::{Error, ErrorKind, Settings as PolicySettings};
+use vault_tools::{Error, ErrorKind, PolicySettings};
 
 use crate::model::{chosen_provider, provider_with_key};
 use crate::settings::{

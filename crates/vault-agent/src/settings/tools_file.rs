@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table};
-use vault_tools::{Error, ErrorKind, LastingPermission, Result, Settings as PolicySettings};
+use vault_tools::{Error, ErrorKind, LastingPermission, PolicySettings, Result};
 
 use super::file::{change_file, config_file, put};
 use super::value::Kind;

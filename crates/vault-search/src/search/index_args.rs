@@ -342,7 +342,9 @@ without a terminal, --yes is needed.\n\nExamples:\n  vault-index models add mult
     )]
     Add(AddModelArgs),
     /// Delete a model that was added
-    #[command(after_long_help = "An index with its vectors can then be searched by words only.\n\nExample:\n  vault-index models remove leaf-ir")]
+    #[command(
+        after_long_help = "An index with its vectors can then be searched by words only.\n\nExample:\n  vault-index models remove leaf-ir"
+    )]
     Remove(RemoveModelArgs),
 }
 

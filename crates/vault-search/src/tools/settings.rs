@@ -7,8 +7,7 @@ use vault_index::dirs::config_folder;
 use vault_index::settings_file::read_toml;
 use vault_index::{Options as IndexOptions, check_vault_toml};
 use vault_tools::{
-    Error, ErrorKind, Result, Settings as Policy, Vault, VaultOptions, View, builtin_tools, find_tool, is_tool_of,
-    log_file,
+    Error, ErrorKind, PolicySettings, Result, Vault, VaultOptions, View, builtin_tools, find_tool, is_tool_of, log_file,
 };
 
 use crate::{CliResult, Settings, UserConfig, VaultArgs, note, say, vaults_from};
@@ -39,7 +38,7 @@ pub struct OpenedVault {
     /// The vault.
     pub vault: Vault,
     /// The policy on what may run there.
-    pub settings: Policy,
+    pub settings: PolicySettings,
     /// The options with which its index is opened.
     pub index: IndexOptions,
 }
@@ -77,7 +76,7 @@ fn open_folder(folder: &Path, settings: &Settings) -> CliResult<Vault> {
 /// # Errors
 /// A file that cannot be parsed, or names a tool that does not exist, because a typo must not allow a tool that should
 /// be denied.
-pub(super) fn policy(vault: &Vault) -> Result<Policy> {
+pub(super) fn policy(vault: &Vault) -> Result<PolicySettings> {
     let settings = policy_of(&name_of(vault.path()))?;
     if is_newer_than_the_log(vault) {
         warn_of_absent_paths(&settings, vault)?;
@@ -110,7 +109,7 @@ pub(super) fn name_of(folder: &Path) -> Cow<'_, str> {
 /// # Errors
 /// A file that cannot be parsed, or names a tool that does not exist, because a typo must not allow a tool that should
 /// be denied.
-pub fn policy_of(name: &str) -> Result<Policy> {
+pub fn policy_of(name: &str) -> Result<PolicySettings> {
     let settings = read_policy()?.unwrap_or_default().of_vault(name);
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = builtin_tools();
@@ -149,12 +148,12 @@ fn is_newer_than_the_log(vault: &Vault) -> bool {
 }
 
 /// Warns about paths of the settings that match nothing in the vault. Walks the vault, which is slow if it is large.
-fn warn_of_absent_paths(settings: &Policy, vault: &Vault) -> Result<()> {
+fn warn_of_absent_paths(settings: &PolicySettings, vault: &Vault) -> Result<()> {
     let allowed = settings.allowed_paths.iter().map(|path| (path, true));
     let denied = settings.denied_paths.iter().map(|path| (path, false));
     let mut entries = None;
     for (path, is_allowed) in allowed.chain(denied) {
-        let mut alone = Policy::default();
+        let mut alone = PolicySettings::default();
         let paths = if is_allowed { &mut alone.allowed_paths } else { &mut alone.denied_paths };
         paths.push(path.clone());
         let policy = alone.compile()?;
@@ -168,7 +167,7 @@ fn warn_of_absent_paths(settings: &Policy, vault: &Vault) -> Result<()> {
 }
 
 /// Reads the user's `tools.toml`; returns `None` if it does not exist.
-fn read_policy() -> Result<Option<Policy>> {
+fn read_policy() -> Result<Option<PolicySettings>> {
     let Some(file) = config_folder().map(|folder| folder.join("tools.toml")) else { return Ok(None) };
     read_toml(&file, REMEDY).map_err(|error| match error.kind() {
         vault_index::ErrorKind::Query => {

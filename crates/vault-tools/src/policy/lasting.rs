@@ -71,7 +71,7 @@ fn is_below(path: &str, folder: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Grants, Permission, Settings, ToolSetting, Toolset};
+    use crate::policy::{Grants, Permission, PolicySettings, ToolSetting, Toolset};
 
     fn paths(paths: &[&str]) -> Vec<String> {
         paths.iter().map(|path| (*path).to_owned()).collect()
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn it_covers_its_tool_in_its_folder_and_nothing_else() {
         let permission = LastingPermission { tool: "append_to_note".into(), folder: "Log".into() };
-        let settings = Settings { permissions: vec![permission], ..Settings::default() };
+        let settings = PolicySettings { permissions: vec![permission], ..PolicySettings::default() };
         let policy = settings.compile().unwrap();
         let asked = |policy: &crate::Policy, tool: &str, risk, changed: &[&str]| {
             let changed = paths(changed);
@@ -138,7 +138,7 @@ mod tests {
             [("append_to_note", ""), ("append_to_note", "/"), ("*", "Log"), ("", "Log"), ("t", "a/../..")]
         {
             let permission = LastingPermission { tool: tool.into(), folder: folder.into() };
-            let settings = Settings { permissions: vec![permission], ..Settings::default() };
+            let settings = PolicySettings { permissions: vec![permission], ..PolicySettings::default() };
             assert_eq!(settings.compile().unwrap_err().kind(), ErrorKind::Config, "{tool} {folder}");
         }
     }

@@ -6,7 +6,7 @@ fn call<'a>(tool: &'a str, risk: Risk, paths: &'a [String]) -> Call<'a> {
     Call::new(tool, Toolset::Notes, risk, paths)
 }
 
-fn permission(settings: &Settings, tool: &str, risk: Risk, path: &str) -> Permission {
+fn permission(settings: &PolicySettings, tool: &str, risk: Risk, path: &str) -> Permission {
     let paths = if path.is_empty() { vec![] } else { vec![path.to_string()] };
     settings.compile().unwrap().decide(&call(tool, risk, &paths), &Grants::default())
 }
@@ -17,7 +17,7 @@ fn is_denied(permission: Permission) -> bool {
 
 #[test]
 fn defaults_by_risk() {
-    let settings = Settings::default();
+    let settings = PolicySettings::default();
     assert_eq!(permission(&settings, "read_note", Risk::Read, "a.md"), Permission::Allow);
     assert_eq!(permission(&settings, "write_note", Risk::Write, "a.md"), Permission::Ask);
     assert!(is_denied(permission(&settings, "delete_note", Risk::Delete, "a.md")));
@@ -26,22 +26,22 @@ fn defaults_by_risk() {
     let policy = Policy::default();
     assert_eq!(policy.decide(&chat, &Grants::default()), Permission::Ask);
     assert!(is_denied(policy.decide(&chat, &Grants::default()).unattended("it")));
-    let allowed = Settings { allow_delete: true, confirm_writes: false, ..Settings::default() };
+    let allowed = PolicySettings { allow_delete: true, confirm_writes: false, ..PolicySettings::default() };
     assert_eq!(permission(&allowed, "delete_note", Risk::Delete, "a.md"), Permission::Ask);
     assert_eq!(permission(&allowed, "write_note", Risk::Write, "a.md"), Permission::Allow);
-    let no_commands = Settings { allow_commands: false, ..Settings::default() };
+    let no_commands = PolicySettings { allow_commands: false, ..PolicySettings::default() };
     assert!(is_denied(permission(&no_commands, "commands.run", Risk::Command, "")));
 }
 
 #[test]
 fn denied_wins_over_everything() {
-    let settings = Settings {
+    let settings = PolicySettings {
         denied_tools: vec!["vault_*".into()],
         denied_paths: vec!["Private".into(), "*.secret.md".into()],
         allowed_tools: vec!["*".into()],
         allowed_paths: vec!["**".into()],
         tools: [("vault.readFile".to_string(), ToolSetting::NeverAsk)].into(),
-        ..Settings::default()
+        ..PolicySettings::default()
     };
     let policy = settings.compile().unwrap();
     let mut grants = Grants::default();
@@ -61,9 +61,15 @@ fn denied_wins_over_everything() {
 
 #[test]
 fn settings_and_grants_lift_questions_only() {
-    let never = Settings { tools: [("write_note".to_string(), ToolSetting::NeverAsk)].into(), ..Settings::default() };
+    let never = PolicySettings {
+        tools: [("write_note".to_string(), ToolSetting::NeverAsk)].into(),
+        ..PolicySettings::default()
+    };
     assert_eq!(permission(&never, "write_note", Risk::Write, "a.md"), Permission::Allow);
-    let always = Settings { tools: [("read_note".to_string(), ToolSetting::AlwaysAsk)].into(), ..Settings::default() };
+    let always = PolicySettings {
+        tools: [("read_note".to_string(), ToolSetting::AlwaysAsk)].into(),
+        ..PolicySettings::default()
+    };
     assert_eq!(permission(&always, "read_note", Risk::Read, "a.md"), Permission::Ask);
     let mut grants = Grants::default();
     grants.grant("delete_note");
@@ -77,11 +83,11 @@ fn settings_and_grants_lift_questions_only() {
 /// A tool that writes, in a call that deletes as well.
 #[test]
 fn what_goes_beyond_its_tool_asks() {
-    let settings = Settings {
+    let settings = PolicySettings {
         allow_delete: true,
         confirm_writes: false,
         tools: [("vault.rename".to_string(), ToolSetting::NeverAsk)].into(),
-        ..Settings::default()
+        ..PolicySettings::default()
     };
     let policy = settings.compile().unwrap();
     let mut grants = Grants::default();
@@ -93,14 +99,15 @@ fn what_goes_beyond_its_tool_asks() {
         assert_eq!(policy.decide(&overwriting, grants), Permission::Ask);
         assert!(is_denied(policy.decide(&overwriting, grants).unattended("it")));
     }
-    let delete = Settings { tools: [("vault.delete".to_string(), ToolSetting::NeverAsk)].into(), ..settings };
+    let delete = PolicySettings { tools: [("vault.delete".to_string(), ToolSetting::NeverAsk)].into(), ..settings };
     assert_eq!(permission(&delete, "vault.delete", Risk::Delete, "a.md"), Permission::Allow);
 }
 
 #[test]
 fn denied_names_fit_at_any_depth() {
     fn check(pattern: &str, denied: &[&str], permitted: &[&str]) {
-        let policy = Settings { denied_paths: vec![pattern.into()], ..Settings::default() }.compile().unwrap();
+        let policy =
+            PolicySettings { denied_paths: vec![pattern.into()], ..PolicySettings::default() }.compile().unwrap();
         denied.iter().for_each(|path| assert!(!policy.permits_path(path), "{pattern}: {path}"));
         permitted.iter().for_each(|path| assert!(policy.permits_path(path), "{pattern}: {path}"));
     }
@@ -111,7 +118,7 @@ fn denied_names_fit_at_any_depth() {
     check("./Area/Private", &["Area/Private/a.md"], &["x/Area/Private/a.md", "Area/b.md"]);
     check("**/log", &["log/a.md", "x/log/a.md"], &["x/blog/a.md"]);
     // What is allowed is not made more by it.
-    let policy = Settings { allowed_paths: vec!["Work".into()], ..Settings::default() }.compile().unwrap();
+    let policy = PolicySettings { allowed_paths: vec!["Work".into()], ..PolicySettings::default() }.compile().unwrap();
     assert!(policy.permits_path("Work/a.md") && !policy.permits_path("Private/Work/a.md"));
 }
 
@@ -124,25 +131,25 @@ fn plans_are_decided_as_a_whole() {
     let decide = |policy: &Policy, calls: &[Call<'_>]| policy.decide_plan(calls, &Grants::default());
     assert_eq!(decide(&policy, std::slice::from_ref(&read)), Permission::Ask);
     assert!(is_denied(decide(&policy, &[read.clone(), delete])));
-    let auto = Settings { auto_approve_read_only: true, ..Settings::default() };
+    let auto = PolicySettings { auto_approve_read_only: true, ..PolicySettings::default() };
     assert_eq!(decide(&auto.compile().unwrap(), std::slice::from_ref(&read)), Permission::Allow);
     // It stands for the question of the plan, not for those of its calls.
     let chat = Call { toolset: Toolset::Chat, ..call("file_read", Risk::Read, &none) };
     assert_eq!(decide(&auto.compile().unwrap(), &[read.clone(), chat]), Permission::Ask);
     let tools = [("vault.readFile".to_string(), ToolSetting::AlwaysAsk)].into();
-    assert_eq!(decide(&Settings { tools, ..auto }.compile().unwrap(), &[read]), Permission::Ask);
+    assert_eq!(decide(&PolicySettings { tools, ..auto }.compile().unwrap(), &[read]), Permission::Ask);
 }
 
 #[test]
 fn bad_globs_are_errors() {
-    let error = Settings { denied_paths: vec!["a[".into()], ..Settings::default() }.compile().unwrap_err();
+    let error = PolicySettings { denied_paths: vec!["a[".into()], ..PolicySettings::default() }.compile().unwrap_err();
     assert!(error.to_string().contains("`a[`"), "{error}");
 }
 
 #[test]
 fn settings_of_one_vault_are_applied_or_an_error() {
     let lists = VaultLists { denied_paths: vec!["Clients".into()], ..VaultLists::default() };
-    let settings = Settings { vault: [("Work".to_owned(), lists)].into(), ..Settings::default() };
+    let settings = PolicySettings { vault: [("Work".to_owned(), lists)].into(), ..PolicySettings::default() };
     assert!(settings.compile().unwrap_err().to_string().contains("the vault Work"));
     assert!(!settings.clone().of_vault("work").compile().unwrap().permits_path("Clients/a.md"));
     assert!(settings.of_vault("Home").compile().unwrap().permits_path("Clients/a.md"));

@@ -1,7 +1,7 @@
 //! The tools of the toolset `bulk`: what they change, what they leave, and that undo takes all of it back.
 
 use serde_json::{Value, json};
-use vault_tools::{Editor, ErrorKind, Force, Settings, Toolbox};
+use vault_tools::{Editor, ErrorKind, Force, PolicySettings, Toolbox};
 
 use crate::vault::{TestVault, assert_same, seen};
 
@@ -160,7 +160,7 @@ fn text_under_a_heading() {
 }
 
 fn may_delete(vault: &TestVault) -> Toolbox {
-    let mut settings = Settings::default();
+    let mut settings = PolicySettings::default();
     settings.allow_delete = true;
     vault.toolbox_with(Editor::default(), &settings)
 }
@@ -349,7 +349,7 @@ fn lines_move_with_what_is_nested_and_their_links() {
 
 #[test]
 fn what_a_rename_of_a_tag_and_a_merge_pass_over_is_said() {
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     (policy.denied_paths, policy.allow_delete) = (vec!["Private".into()], true);
     // The same whether a denied note has the tag or not.
     for denied in ["#t\n", "x\n"] {

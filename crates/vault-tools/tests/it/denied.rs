@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vault_tools::approval::HeadlessApprover;
-use vault_tools::{Cancel, Editor, ErrorKind, Grants, Settings, Toolbox};
+use vault_tools::{Cancel, Editor, ErrorKind, Grants, PolicySettings, Toolbox};
 
 use crate::tools::{call, garden, refused};
 use crate::vault::{TestVault, apply, assert_same, seen};
@@ -10,7 +10,7 @@ use crate::vault::{TestVault, apply, assert_same, seen};
 #[test]
 fn denied_paths_are_not_shown() {
     let vault = garden();
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     policy.denied_paths = vec!["Garden".into()];
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     let text = |toolbox: &mut Toolbox, tool: &str, args: Value| call(toolbox, tool, args).to_string();
@@ -50,7 +50,7 @@ fn there_is_no_way_round_a_denial() {
     std::os::unix::fs::symlink("../Area/Private/secret.md", vault.root().join("Pub/link.md")).unwrap();
     let before = vault.tree();
     let denied_paths = vec!["Area/Private".into()];
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     (policy.denied_paths, policy.allow_delete) = (denied_paths, true);
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     for (tool, args) in [
@@ -97,7 +97,7 @@ fn a_rename_that_deletes_asks_although_renames_do_not() {
     use vault_tools::{Permission, ToolSetting};
     let vault = garden();
     let tools = [("vault.rename".to_string(), ToolSetting::NeverAsk)].into();
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     (policy.tools, policy.allow_delete) = (tools, true);
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     let over = json!({ "fromPath": "Index.md", "toPath": "Tag only.md", "collisionStrategy": "overwrite" });
@@ -119,7 +119,7 @@ fn a_rename_that_deletes_asks_although_renames_do_not() {
 #[test]
 fn a_denied_file_is_not_shown_to_exist() {
     let policy = || {
-        let mut policy = Settings::default();
+        let mut policy = PolicySettings::default();
         policy.denied_paths = vec!["Private".into(), "Übung".into()];
         policy.allow_delete = true;
         policy
@@ -165,7 +165,7 @@ fn denied_notes_are_not_named_by_what_bears_on_them() {
     let vault = TestVault::new(
         "//- a.md\nx\n//- gone.md\nx\n//- Private/secret.md\n[[gone]] [[later]]\n//- Private/linker.md\n[[a]]\n",
     );
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     (policy.denied_paths, policy.allow_delete) = (vec!["Private".into()], true);
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     // A link in it would have to be written anew.

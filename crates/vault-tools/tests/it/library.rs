@@ -1,7 +1,7 @@
 //! The toolset `library`, and what a call expects to touch.
 
 use serde_json::{Value, json};
-use vault_tools::{Editor, Settings, Toolbox};
+use vault_tools::{Editor, PolicySettings, Toolbox};
 
 use crate::tools::{call, garden, refused};
 use crate::vault::TestVault;
@@ -122,7 +122,7 @@ fn orphans_hubs_and_neighbors() {
 #[test]
 fn what_is_denied_is_in_no_list() {
     let vault = garden();
-    let mut settings = Settings::default();
+    let mut settings = PolicySettings::default();
     settings.denied_paths.push("Garden".into());
     let mut toolbox = vault.toolbox_with(Editor::default(), &settings);
     for (tool, args) in [
@@ -210,7 +210,7 @@ fn one_note_is_restored_through_its_renames() {
 #[test]
 fn a_deleted_note_is_restored_alone() {
     let vault = garden();
-    let mut settings = Settings::default();
+    let mut settings = PolicySettings::default();
     settings.allow_delete = true;
     let mut toolbox = vault.toolbox_with(Editor::default(), &settings);
     let before = vault.read("Garden/Soil.md");

@@ -1,7 +1,7 @@
 //! What a tool's path means when it is no path, and how long its answer gets.
 
 use serde_json::{Value, json};
-use vault_tools::{Editor, ErrorKind, Settings, Toolbox};
+use vault_tools::{Editor, ErrorKind, PolicySettings, Toolbox};
 
 use crate::tools::call;
 use crate::vault::{TestVault, seen};
@@ -32,7 +32,7 @@ fn notes_are_named_as_in_links() {
         hidden
         ",
     );
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     policy.denied_paths = vec!["Private".into()];
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     let whole = vault.read("Garden/Compost.md");

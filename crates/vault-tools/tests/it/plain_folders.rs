@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use vault_tools::{Editor, Force, Settings, Toolbox};
+use vault_tools::{Editor, Force, PolicySettings, Toolbox};
 
 use crate::vault::{TestVault, Tree, assert_same, seen};
 
@@ -99,7 +99,7 @@ pixels
 fn whatever_moves_paths_lead_to_the_same_files() {
     for folder in FOLDERS {
         let vault = TestVault::new(folder);
-        let mut toolbox = vault.toolbox_with(Editor::default(), &Settings::default());
+        let mut toolbox = vault.toolbox_with(Editor::default(), &PolicySettings::default());
         let before = vault.tree();
         let links = followed(&before);
         let files: Vec<&String> = before.keys().filter(|path| !path.ends_with('/')).collect();

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use vault_tools::approval::{Approver, AutoApprover, HeadlessApprover, run_plan};
 use vault_tools::plan::{Event, RunStatus, StepState, validate};
 use vault_tools::{
-    Approval, Cancel, Editor, ErrorKind, Force, Headless, IndexUse, Leaf, Macros, Policy, Position, Risk, SafePath,
-    SaveOptions, Selection, Settings, Span, Toolbox, Vault, VaultOptions, log_stats, read_log,
+    Approval, Cancel, Editor, ErrorKind, Force, Headless, IndexUse, Leaf, Macros, Policy, PolicySettings, Position,
+    Risk, SafePath, SaveOptions, Selection, Span, Toolbox, Vault, VaultOptions, log_stats, read_log,
 };
 
 use crate::plans::{previewed, ran, writing};
@@ -211,7 +211,7 @@ fn a_command_without_an_editor_blocks_the_run_and_not_the_preview() {
 #[test]
 fn a_plan_runs_up_to_the_step_that_fails_if_a_person_approves_it() {
     let vault = TestVault::new("//- a.md\nx\n");
-    let settings: Settings = serde_json::from_value(json!({ "confirm_writes": false })).unwrap();
+    let settings: PolicySettings = serde_json::from_value(json!({ "confirm_writes": false })).unwrap();
     let mut toolbox = vault.toolbox_with(Editor::default(), &settings);
     let create = |id: &str, after: &[&str]| json!({ "id": id, "tool": "vault.createFile", "args": { "path": format!("{id}.md"), "content": "" }, "dependsOn": after });
     let read =
@@ -296,7 +296,7 @@ fn a_selection_is_replaced_by_links() {
     editor.show(&SafePath::new("Inbox.md").unwrap(), Leaf::Current);
     let span = Span { from: Position { line: 0, ch: 0 }, to: Position { line: 1, ch: 15 } };
     editor.selection = Some(Selection { text: "* Alpha\n* **Beta** #tag".into(), span: Some(span) });
-    let mut toolbox = vault.toolbox_with(editor, &Settings::default());
+    let mut toolbox = vault.toolbox_with(editor, &PolicySettings::default());
     let mut plan = creating("${selection}", json!({}));
     plan["version"] = "1.1".into();
     plan["steps"][1]["args"]["path"] = "Projects/${item.name}.md".into();

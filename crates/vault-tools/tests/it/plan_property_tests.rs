@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use vault_tools::approval::run_plan;
 use vault_tools::plan::{CallId, Parameters, RunStatus, dry_run, dry_run_without, validate};
-use vault_tools::{Cancel, Editor, Force, Leaf, Position, SafePath, Settings};
+use vault_tools::{Cancel, Editor, Force, Leaf, PolicySettings, Position, SafePath};
 
 use crate::vault::{TestVault, Tree, assert_same, seen};
 
@@ -99,7 +99,7 @@ proptest! {
             editor.show(&SafePath::new(path).unwrap(), Leaf::Current);
             editor.cursor = Some(Position::default());
         }
-        let mut policy = Settings::default();
+        let mut policy = PolicySettings::default();
         policy.allow_delete = true;
         let mut toolbox = vault.toolbox_with(editor, &policy);
         let steps: Vec<Value> = calls

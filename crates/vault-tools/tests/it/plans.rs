@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use vault_tools::approval::{Approver, AutoApprover, HeadlessApprover, run_plan};
 use vault_tools::plan::{Event, Parameters, PlanPreview, PlanRun, RunStatus, StepState, dry_run, validate};
 use vault_tools::{
-    Approval, Cancel, Editor, Error, ErrorKind, Force, Leaf, Position, SafePath, Selection, Settings, Span, Toolbox,
-    read_log,
+    Approval, Cancel, Editor, Error, ErrorKind, Force, Leaf, PolicySettings, Position, SafePath, Selection, Span,
+    Toolbox, read_log,
 };
 
 use crate::vault::{TestVault, assert_same, says_no, seen, tree};
@@ -75,8 +75,8 @@ fn scenario(folder: &Path) {
     let (plan, context) = (json_at(folder.join("plan.json")), json_at(folder.join("context.json")));
     let input = tree(&folder.join("input"));
     let vault = TestVault::of(&input);
-    let mut policy: Settings = match &context["policy"] {
-        Value::Null => Settings::default(),
+    let mut policy: PolicySettings = match &context["policy"] {
+        Value::Null => PolicySettings::default(),
         policy => serde_json::from_value(policy.clone()).unwrap(),
     };
     policy.allow_delete |= context["allowDelete"] == true;
@@ -262,11 +262,11 @@ fn a_note_that_was_found_binds_the_plan() {
 fn a_plan_that_reads_asks_where_its_calls_do() {
     use vault_tools::{Grants, Permission, ToolSetting};
     let vault = TestVault::new("//- a.md\none\n");
-    let mut auto = Settings::default();
+    let mut auto = PolicySettings::default();
     auto.auto_approve_read_only = true;
     let mut asking = auto.clone();
     asking.tools = [("read_note".to_string(), ToolSetting::AlwaysAsk)].into();
-    let permission = |policy: &Settings, tool: &str, args: Value| {
+    let permission = |policy: &PolicySettings, tool: &str, args: Value| {
         let mut toolbox = vault.toolbox_with(Editor::default(), policy);
         let plan = json!({
             "version": "1.0", "goal": "g", "riskLevel": "read-only",

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use vault_tools::approval::{ChangeRequest, now, run_plan, settle};
 use vault_tools::plan::{Event, Parameters, RunStatus, dry_run, validate};
 use vault_tools::{
-    Cancel, Editor, Error, ErrorKind, Force, Grants, Host, HostCommand, Leaf, OpenEditors, Policy, SafePath, Settings,
-    Toolbox, read_log,
+    Cancel, Editor, Error, ErrorKind, Force, Grants, Host, HostCommand, Leaf, OpenEditors, Policy, PolicySettings,
+    SafePath, Toolbox, read_log,
 };
 
 use crate::plans::{previewed, ran, writing};
@@ -204,7 +204,7 @@ fn time_runs_out() {
 fn commands_are_denied_by_their_ids() {
     let vault = TestVault::new("//- a.md\none\n");
     let settings = |allowed: &[&str], denied: &[&str]| {
-        let mut settings = Settings::default();
+        let mut settings = PolicySettings::default();
         settings.allowed_commands = allowed.iter().map(ToString::to_string).collect();
         settings.denied_commands = denied.iter().map(ToString::to_string).collect();
         settings.compile().unwrap()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vault_tools::approval::run_plan;
-use vault_tools::{Cancel, Editor, ErrorKind, Force, Grants, Settings, Toolbox};
+use vault_tools::{Cancel, Editor, ErrorKind, Force, Grants, PolicySettings, Toolbox};
 
 use crate::vault::{TestVault, apply, assert_same, seen};
 
@@ -29,7 +29,7 @@ fn existing_notes_of_any_name_are_read_renamed_and_deleted() {
         vault.write(name, "secret garden [[Links]]\n");
         vault.write("Links.md", format!("[[{}]]\n", name.trim_end_matches(".md")));
         let mut toolbox = vault.toolbox_with(Editor::default(), &{
-            let mut policy = Settings::default();
+            let mut policy = PolicySettings::default();
             policy.allow_delete = true;
             policy
         });
@@ -163,7 +163,7 @@ fn what_the_index_leaves_out_is_in_no_list_and_no_search() {
 #[test]
 fn links_to_and_from_denied_notes_tell_nothing() {
     let visible = "//- pub.md\n[[salary]] [[other]]\n//- other.md\nx\n//- F/c.md\n[[salary]]\n";
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     (policy.denied_paths, policy.allow_delete) = (vec!["Private".into()], true);
     for (tool, args) in [
         ("write_note", json!({ "path": "salary.md", "content": "x" })),
@@ -206,7 +206,7 @@ fn an_editor_tells_nothing_of_a_denied_file() {
         selection: Some(vault_tools::Selection { text: "1000".into(), span: None }),
         cursor: None,
     };
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     policy.denied_paths = vec!["Private".into()];
     let mut toolbox = vault.toolbox_with(editor, &policy);
     for tool in ["editor.getSelection", "editor.getActiveFilePath", "workspace.getContext"] {
@@ -220,7 +220,7 @@ fn an_editor_tells_nothing_of_a_denied_file() {
 #[cfg(unix)]
 #[test]
 fn symbolic_links_that_lead_nowhere_now_are_named() {
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     policy.allow_delete = true;
     for (tool, args) in [
         ("rename_note", json!({ "path": "F/Real.md", "new_path": "F/New.md" })),
@@ -380,7 +380,7 @@ fn attachments_are_listed_with_what_uses_them() {
     assert_eq!((&only_broken["count"], &only_broken["broken_embeds"]), (&json!(0), &broken));
 
     // What is denied is as if it were not there, and that this may mislead is said.
-    let mut policy = Settings::default();
+    let mut policy = PolicySettings::default();
     policy.denied_paths = vec!["Home.md".into(), "clip.mp4".into()];
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     let output = toolbox.call("list_attachments", json!({}), &mut seen).unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vault_tools::approval::{AutoApprover, HeadlessApprover};
-use vault_tools::{Approval, Cancel, Editor, ErrorKind, Grants, Settings, Toolbox, Toolset};
+use vault_tools::{Approval, Cancel, Editor, ErrorKind, Grants, PolicySettings, Toolbox, Toolset};
 
 use crate::vault::{TestVault, apply, assert_same, says_no, seen};
 
@@ -218,7 +218,7 @@ fn edit_tools_change_notes_and_report_where() {
 #[test]
 fn renaming_and_deleting() {
     let vault = garden();
-    let mut allowed = Settings::default();
+    let mut allowed = PolicySettings::default();
     allowed.allow_delete = true;
     let mut toolbox = vault.toolbox_with(Editor::default(), &allowed);
     let moved = json!({ "path": "Garden/Soil.md", "new_path": "Earth.md" });
@@ -476,7 +476,7 @@ fn parts_of_a_note_can_be_read() {
 #[test]
 fn a_write_on_an_old_version_is_a_conflict() {
     let vault = garden();
-    let mut settings = Settings::default();
+    let mut settings = PolicySettings::default();
     settings.allow_delete = true;
     let mut toolbox = vault.toolbox_with(Editor::default(), &settings);
     let read = call(&mut toolbox, "read_note", json!({ "path": "Garden/Soil.md" }));
@@ -524,7 +524,7 @@ fn a_note_is_not_replaced_by_accident() {
         let error = apply(&mut toolbox, proposal.clone(), &grants, &mut AutoApprover).unwrap_err();
         assert!(error.kind() == ErrorKind::Exists && error.to_string().contains("mode: replace"), "{error}");
     }
-    let mut trusting = Settings::default();
+    let mut trusting = PolicySettings::default();
     trusting.confirm_writes = false;
     let mut unasked = vault.toolbox_with(Editor::default(), &trusting);
     assert_eq!(
@@ -664,7 +664,7 @@ fn typing_keeps_line_endings() {
     editor.show(&SafePath::new("w.md").unwrap(), Leaf::Current);
     let at = |line, ch| Position { line, ch };
     editor.selection = Some(Selection { text: "one\ntwo".into(), span: Some(Span { from: at(0, 0), to: at(1, 3) }) });
-    let mut toolbox = vault.toolbox_with(editor, &Settings::default());
+    let mut toolbox = vault.toolbox_with(editor, &PolicySettings::default());
     let typed = call(&mut toolbox, "editor.replaceSelection", json!({ "text": "1\n2\n3" }));
     assert_eq!(vault.read("w.md"), "1\r\n2\r\n3\r\nthree\r\n");
     assert_eq!(typed["range"]["to"], json!({ "line": 2, "ch": 1 }));

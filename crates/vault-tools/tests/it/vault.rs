@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use vault_index::HashedEmbedder;
 use vault_tools::approval::{Answer, AppliedChange, Approver, PreparedChange, settle};
 use vault_tools::{
-    Cancel, Editor, Error, ErrorKind, Grants, Headless, Output, Proposal, Result, Settings, Toolbox, Vault,
+    Cancel, Editor, Error, ErrorKind, Grants, Headless, Output, PolicySettings, Proposal, Result, Toolbox, Vault,
     VaultOptions,
 };
 
@@ -77,10 +77,10 @@ impl TestVault {
 
     /// The tools with a headless host and the default settings.
     pub fn toolbox(&self) -> Toolbox {
-        self.toolbox_with(Editor::default(), &Settings::default())
+        self.toolbox_with(Editor::default(), &PolicySettings::default())
     }
 
-    pub fn toolbox_with(&self, editor: Editor, policy: &Settings) -> Toolbox {
+    pub fn toolbox_with(&self, editor: Editor, policy: &PolicySettings) -> Toolbox {
         let host = Box::new(Headless { editor });
         let mut toolbox = Toolbox::new(Arc::new(self.open()), host, policy.compile().unwrap());
         toolbox.set_now(NOW.parse().unwrap());

@@ -169,7 +169,7 @@ fn named(choice: &ProviderChoice) -> NamedProvider {
 }
 
 fn policy(open: &OpenVault) -> Result<Vec<PolicySetting>> {
-    let schema = schemars::schema_for!(vault_tools::Settings);
+    let schema = schemars::schema_for!(vault_tools::PolicySettings);
     let policy = open.policy();
     let values =
         serde_json::to_value(policy.settings()).map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
