@@ -44,6 +44,7 @@ pub use forget::{AdoptArgs, ForgetArgs, adopt, forget};
 pub use hyperlink::{Hyperlink, Target};
 pub use logger::install_logger;
 pub use manual::{CompletionsArgs, completions, pages};
+pub(crate) use output::bytes;
 pub use output::{CapturedOutput, Format, JsonArgs, ListArgs, Out, counted, counted_as};
 pub use program::{arguments, command_line, command_named, program};
 pub use sanitize::{

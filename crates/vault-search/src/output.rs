@@ -211,6 +211,18 @@ pub fn counted_as(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
+/// Formats a size: `12.3 MB`.
+pub(crate) fn bytes(count: u64) -> String {
+    let units = ["bytes", "kB", "MB", "GB", "TB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{count} bytes") } else { format!("{value:.1} {}", units[unit]) }
+}
+
 /// A writer for tests that captures the output.
 #[derive(Debug, Clone, Default)]
 pub struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
@@ -264,5 +276,12 @@ mod tests {
     #[test]
     fn counts_have_their_plural() {
         assert_eq!((counted(1, "note"), counted(0, "note")), ("1 note".into(), "0 notes".into()));
+    }
+
+    #[test]
+    fn sizes() {
+        for (count, expected) in [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1.0 kB"), (12_345_678, "12.3 MB")] {
+            assert_eq!(bytes(count), expected);
+        }
     }
 }

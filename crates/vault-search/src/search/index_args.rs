@@ -176,7 +176,7 @@ pub(super) struct SyncArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RebuildArgs {
-    /// Allow sending the notes to a remote model
+    /// Allow a download of the model, and sending the notes to a remote one
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]

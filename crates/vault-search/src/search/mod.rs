@@ -28,6 +28,7 @@ mod index_args;
 mod records;
 
 mod links;
+mod models;
 mod service;
 mod sync;
 
@@ -35,7 +36,6 @@ mod graph;
 mod status;
 mod doctor;
 mod list;
-mod models;
 mod watch;
 
 use std::process::ExitCode;

@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
+use vault_index::ModelName;
 use vault_index::models::{self, AddingLock, KnownModel, ModelSource};
 #[cfg(feature = "http")]
 use vault_index::{Error, ErrorKind};
 
 use super::index_args::{AddModelArgs, ModelsCommand};
 use super::progress;
-use super::status::bytes;
-use crate::{CliResult, Failure, Out, Outcome};
+use crate::{CliResult, Failure, Out, Outcome, bytes, note};
 #[cfg(feature = "http")]
-use crate::{can_ask, confirm, note};
+use crate::{can_ask, confirm};
 
 pub(super) fn run(command: &ModelsCommand, out: &mut Out) -> CliResult {
     match command {
@@ -37,31 +37,54 @@ fn known(name: &str) -> CliResult<&'static KnownModel> {
 
 fn add(args: &AddModelArgs, out: &mut Out) -> CliResult {
     let known = known(&args.name)?;
-    match &args.from {
+    let added = match &args.from {
         Some(folder) => {
             let source = models::source_of_folder(folder)?;
-            install(&AddingLock::take(known.name, Some(Duration::ZERO))?, known, folder, &source, out)
+            Some(install(&AddingLock::take(known.name, Some(Duration::ZERO))?, known, folder, &source)?)
         }
-        None => add_from_hub(known, args, out),
+        None => add_from_hub(known, args.hub.as_deref(), args.yes)?,
+    };
+    match added {
+        Some(added) => {
+            out.line(&added)?;
+            out.line(&format!("to embed a vault with it: vault-index rebuild --model {}", known.name))?;
+        }
+        None => out.line(&format!("{} is installed, and the hub has the same files", known.name))?,
     }
+    Ok(Outcome::Done)
+}
+
+/// Adds the model of a rebuild, if it is one of the table and is not installed. `agreed` is `--yes`.
+///
+/// # Errors
+/// [`Failure::Refused`] without consent.
+pub(super) fn add_missing(model: &ModelName, agreed: bool) -> CliResult<()> {
+    if let ModelName::Known(name) = model
+        && models::installed(name)?.is_none()
+        && let Some(added) = add_from_hub(known(name)?, None, agreed)?
+    {
+        note(&added);
+    }
+    Ok(())
 }
 
 #[cfg(not(feature = "http"))]
-fn add_from_hub(known: &KnownModel, _: &AddModelArgs, _: &mut Out) -> CliResult {
+fn add_from_hub(known: &KnownModel, _: Option<&str>, _: bool) -> CliResult<Option<String>> {
     Err(Failure::Error(format!(
         "this program cannot download: it lacks the feature http; download the files of {} on another machine, and name their folder with --from",
         known.repository
     )))
 }
 
+/// Returns a line about the added model; `None` if it is installed, from the same files.
 #[cfg(feature = "http")]
-fn add_from_hub(known: &KnownModel, args: &AddModelArgs, out: &mut Out) -> CliResult {
+fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliResult<Option<String>> {
     // Before anything is asked of the hub.
-    if !args.yes && !can_ask() {
+    if !agreed && !can_ask() {
         return Err(refused(known));
     }
-    let mirror = args.hub.clone().or_else(|| std::env::var("HF_ENDPOINT").ok().filter(|address| !address.is_empty()));
-    let hub = models::Hub::at(mirror.as_deref())?;
+    let variable = std::env::var("HF_ENDPOINT").ok().filter(|address| !address.is_empty());
+    let hub = models::Hub::at(mirror.or(variable.as_deref()))?;
     let listing = hub.listing(known.repository)?;
     let had = models::installed(known.name).unwrap_or_else(|error| {
         note(&format!("the installed file cannot be read, and is replaced: {}", error.one_line()));
@@ -69,8 +92,7 @@ fn add_from_hub(known: &KnownModel, args: &AddModelArgs, out: &mut Out) -> CliRe
     });
     if let Some(had) = had {
         if had.source.files == listing.source.files {
-            out.line(&format!("{} is installed, and the hub has the same files", known.name))?;
-            return Ok(Outcome::Done);
+            return Ok(None);
         }
         let before = had.source.revision.unwrap_or(had.source.from);
         note(&format!(
@@ -90,7 +112,7 @@ fn add_from_hub(known: &KnownModel, args: &AddModelArgs, out: &mut Out) -> CliRe
         listing.revision,
         known.note()
     );
-    match args.yes {
+    match agreed {
         true => note(&what),
         false if confirm(&format!("{what}. Download it?")) => {}
         false => return Err(refused(known)),
@@ -109,9 +131,9 @@ fn add_from_hub(known: &KnownModel, args: &AddModelArgs, out: &mut Out) -> CliRe
         }
         downloaded => downloaded?,
     };
-    let installed = install(&lock, known, &folder, &listing.source, out)?;
+    let added = install(&lock, known, &folder, &listing.source)?;
     models::delete_download(&lock)?;
-    Ok(installed)
+    Ok(Some(added))
 }
 
 #[cfg(feature = "http")]
@@ -123,13 +145,11 @@ fn refused(known: &KnownModel) -> Failure {
     )
 }
 
-fn install(lock: &AddingLock, known: &KnownModel, folder: &Path, source: &ModelSource, out: &mut Out) -> CliResult {
+fn install(lock: &AddingLock, known: &KnownModel, folder: &Path, source: &ModelSource) -> CliResult<String> {
     let bar = progress::download_bar("quantizing");
     bar.set_length(1000);
     let made = models::install(lock, Some(known), folder, source, &|share| bar.set_position((share * 1000.0) as u64));
     bar.finish_and_clear();
     let made = made?;
-    out.line(&format!("added {} ({}, {})", known.name, bytes(made.bytes), made.id))?;
-    out.line(&format!("to embed a vault with it: vault-index rebuild --model {}", known.name))?;
-    Ok(Outcome::Done)
+    Ok(format!("added {} ({}, {})", known.name, bytes(made.bytes), made.id))
 }

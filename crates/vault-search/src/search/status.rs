@@ -5,7 +5,7 @@ use std::path::Path;
 
 use vault_index::{BackgroundStatus, FailedText, ModelInfo, RerankerName, Status, SyncOptions};
 
-use crate::{CliResult, ListArgs, Out, Outcome, columns, counted, counted_as, padded, sanitize_line};
+use crate::{CliResult, ListArgs, Out, Outcome, bytes, columns, counted, counted_as, padded, sanitize_line};
 
 use super::index_args::{CheckArgs, ReportArgs};
 use super::open;
@@ -87,18 +87,6 @@ fn background(status: &BackgroundStatus) -> String {
 /// `2026-01-31 08:15:00`.
 pub(super) fn local_time(moment: jiff::Timestamp) -> String {
     moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
-/// `12.3 MB`.
-pub(super) fn bytes(count: u64) -> String {
-    let units = ["bytes", "kB", "MB", "GB", "TB"];
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1000.0 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{count} bytes") } else { format!("{value:.1} {}", units[unit]) }
 }
 
 pub(super) fn check(vault_args: &IndexedVaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
@@ -220,12 +208,5 @@ mod tests {
             "no fault found: 2 notes read and compared; could not be read and compared: 2 files or folders (0 ms)"
         );
         assert!(record(1, 1, 3).starts_with("1 fault; `vault-index check --repair`"));
-    }
-
-    #[test]
-    fn sizes() {
-        for (count, expected) in [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1.0 kB"), (12_345_678, "12.3 MB")] {
-            assert_eq!(bytes(count), expected);
-        }
     }
 }

@@ -9,6 +9,7 @@ use vault_index::{ErrorKind, NoteWarning, Report, Result, SkippedNote, SyncOptio
 use crate::{CliResult, Failure, Out, Outcome, counted, counted_as, note, sanitize_line};
 
 use super::index_args::{RebuildArgs, ReportArgs, StopArgs, SyncArgs};
+use super::models;
 use super::open;
 use super::progress::with_progress;
 use super::settings::{IndexSettings, IndexedVaultArgs};
@@ -42,6 +43,9 @@ pub(super) fn rebuild(vault_args: &IndexedVaultArgs, args: &RebuildArgs, out: &m
     }
     let settings = IndexSettings::load(vault_args)?;
     let index = open::to_rebuild(&settings, settings.only_vault()?, args.yes)?;
+    if let Some((model, _)) = index.model_of_rebuild()? {
+        models::add_missing(&model, args.yes)?;
+    }
     // The status of a damaged index may be an error; then there is no notice.
     if let Some((has, wants)) = index.stale_model()?
         && let Ok(status) = index.status()

@@ -273,6 +273,22 @@ fn killed_at_twenty_moments() {
 }
 
 #[test]
+fn a_rebuild_adds_its_model_after_a_yes() {
+    let (vault, hub) = (vault(), hub());
+    let rebuild = |yes: &[&str]| {
+        let arguments = [&["rebuild", "--model", NAME, "--json"], yes].concat();
+        command(&vault, "vault-index", &arguments).env("HF_ENDPOINT", hub.address()).output().unwrap()
+    };
+    let refused = rebuild(&[]);
+    assert_eq!(refused.status.code(), Some(3), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("vault-index models add gte-small --yes"), "{}", stderr(&refused));
+    assert!(hub.requests().is_empty() && !is_installed(&vault));
+    let rebuilt = rebuild(&["--yes"]);
+    assert!(rebuilt.status.success() && is_installed(&vault), "{}", stderr(&rebuilt));
+    serde_json::from_slice::<Value>(&rebuilt.stdout).expect("the report alone");
+}
+
+#[test]
 fn from_a_folder_and_as_a_folder_without_a_network() {
     let vault = vault();
     let folder = vault.root().parent().unwrap().join("downloads");
