@@ -15,7 +15,7 @@ use vault_search::{Paint, sanitize, sanitize_line};
 use vault_tools::Result;
 
 use super::quiet_terminal::QuietTerminal;
-use super::retry_wait::{RetryWait, retry_notice};
+use super::retry_wait::RetryWait;
 use super::screen::Screen;
 use super::stop::{Interrupts, Stop};
 use super::stream_json::line_of;
@@ -184,12 +184,7 @@ impl<'a> TurnDisplay<'a> {
             }
             Event::Usage(usage) => self.context = Some(usage.total()),
             Event::Warning(warning) => self.screen.warn(&warning),
-            Event::Retry { delay, failure, .. } if self.screen.is_live() => {
-                self.wait = Some(RetryWait::new(&failure, delay));
-            }
-            Event::Retry { delay, failure, .. } => {
-                retry_notice(&failure, delay).iter().for_each(|line| self.screen.warn(line));
-            }
+            Event::Retry { delay, failure, .. } => self.wait = RetryWait::announce(self.screen, &failure, delay),
             Event::Compacted { .. } => self.screen.quiet("the conversation was made shorter for the model"),
             // If nothing can be left out, the model's own error says whether that is a problem.
             Event::NotCompacted { failure } if failure.kind != ErrorKind::ContextTooLong => {

@@ -31,6 +31,8 @@ pub enum Reply {
     Error(u16, String),
     /// Too many requests; try again after as many seconds.
     Busy(u32),
+    /// Overloaded; try again after as many seconds.
+    Overloaded(u32),
 }
 
 impl Reply {
@@ -153,6 +155,10 @@ fn answer(mut stream: TcpStream, path: &str, reply: &Reply) -> std::io::Result<(
         Reply::Busy(seconds) => {
             more = format!("retry-after: {seconds}\r\n");
             (429, "application/json", json!({ "error": { "message": "Rate limit reached" } }).to_string())
+        }
+        Reply::Overloaded(seconds) => {
+            more = format!("retry-after: {seconds}\r\n");
+            (503, "application/json", json!({ "error": { "message": "Overloaded" } }).to_string())
         }
         reply if path.ends_with("/api/chat") => (200, "application/x-ndjson", ollama(reply)),
         reply => (200, "text/event-stream", events(path, reply)),
