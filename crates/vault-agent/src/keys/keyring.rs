@@ -30,7 +30,7 @@ impl fmt::Display for KeyringError {
 /// No keyring; a keyring that stays locked.
 pub(super) fn get(account: &str) -> Result<Option<String>, KeyringError> {
     let account = account.to_owned();
-    on_a_thread(move || system::get(&account))
+    on_a_thread(WITHIN, move || system::get(&account))
 }
 
 /// Stores the key of an account, and replaces an older one.
@@ -39,7 +39,7 @@ pub(super) fn get(account: &str) -> Result<Option<String>, KeyringError> {
 /// Those of [`get`].
 pub(super) fn set(account: &str, key: &str) -> Result<(), KeyringError> {
     let (account, key) = (account.to_owned(), key.to_owned());
-    on_a_thread(move || system::set(&account, &key))
+    on_a_thread(WITHIN, move || system::set(&account, &key))
 }
 
 /// Removes the key of an account. Returns whether there was one.
@@ -48,25 +48,21 @@ pub(super) fn set(account: &str, key: &str) -> Result<(), KeyringError> {
 /// Those of [`get`].
 pub(super) fn remove(account: &str) -> Result<bool, KeyringError> {
     let account = account.to_owned();
-    on_a_thread(move || system::remove(&account))
+    on_a_thread(WITHIN, move || system::remove(&account))
 }
 
-/// Returns those of these accounts that have a key. It does not ask the person to unlock the keyring.
+/// Returns those of these accounts that have a key; on macOS none. It asks the person nothing, also if the keyring is
+/// locked.
 ///
 /// # Errors
 /// No keyring, or one that does not answer soon.
 pub(super) fn having_keys(accounts: Vec<String>) -> Result<Vec<String>, KeyringError> {
-    within(LISTED_WITHIN, move || system::having_keys(accounts))
+    on_a_thread(LISTED_WITHIN, move || system::having_keys(accounts))
 }
 
-/// Runs the closure on a separate thread, because keyrings block and callers may be within a runtime.
+/// Runs the closure on a separate thread, because keyrings block and callers may be within a runtime. After this time
+/// it is an error, and the thread goes on alone.
 fn on_a_thread<T: Send + 'static>(
-    act: impl FnOnce() -> Result<T, KeyringError> + Send + 'static,
-) -> Result<T, KeyringError> {
-    within(WITHIN, act)
-}
-
-fn within<T: Send + 'static>(
     time: Duration,
     act: impl FnOnce() -> Result<T, KeyringError> + Send + 'static,
 ) -> Result<T, KeyringError> {
@@ -186,14 +182,10 @@ mod system {
         }
     }
 
-    pub fn having_keys(accounts: Vec<String>) -> Result<Vec<String>, KeyringError> {
-        // The system lets a program read its own keys without a question.
-        let has_key = |account: &String| get(account).map(|key| key.is_some());
-        accounts
-            .into_iter()
-            .map(|account| Ok(has_key(&account)?.then_some(account)))
-            .filter_map(Result::transpose)
-            .collect()
+    pub fn having_keys(mut accounts: Vec<String>) -> Result<Vec<String>, KeyringError> {
+        // macOS can ask the person before a program reads a key, so no key is looked for there.
+        accounts.retain(|account| cfg!(windows) && matches!(get(account), Ok(Some(_))));
+        Ok(accounts)
     }
 
     pub fn set(account: &str, key: &str) -> Result<(), KeyringError> {
