@@ -71,7 +71,7 @@ impl NotesModel {
     fn deltas(self, request: Request) -> Result<ReplyStream<'static>> {
         let has_shape = request.answer_schema.is_some();
         let history = History::from_messages(request.messages.iter().map(|message| (**message).clone()))?;
-        let system = system_message(self.tools.workspace(), request.system.as_deref(), &Editor::default());
+        let system = system_message(&self.tools, request.system.as_deref(), &Editor::default());
         let mut options = RunOptions::default()
             .system(Some(system))
             .budget(self.budget.at_limit(AtLimit::SumUp))

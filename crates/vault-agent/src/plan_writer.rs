@@ -176,7 +176,7 @@ fn without_thoughts(answer: &str) -> &str {
 /// Returns the format of plans and the tools for them, for a model that writes a plan.
 pub(crate) fn plan_format(vaults: &Vaults) -> Value {
     let of = [Toolset::Actions, Toolset::Bulk].into_iter().flat_map(|toolset| vaults.specs(Some(toolset)));
-    let tools: Vec<Value> = of.filter(|spec| vaults.may_permit(spec)).map(|spec| described(&spec)).collect();
+    let tools: Vec<Value> = of.filter(|spec| vaults.denial(spec).is_none()).map(|spec| described(&spec)).collect();
     json!({ "plan": plan_schema(), "tools": tools, "also": "the tools that are offered beside this one" })
 }
 
@@ -187,7 +187,7 @@ fn described(spec: &ToolSpec) -> Value {
 fn system_message(toolbox: &Toolbox, own: Option<&str>) -> Result<String> {
     let toolsets = [Toolset::Actions, Toolset::Notes, Toolset::Bulk];
     let specs = toolsets.into_iter().flat_map(|toolset| toolbox.specs(Some(toolset)));
-    let specs = specs.filter(|spec| !ALSO_ACTIONS.contains(&&*spec.name) && toolbox.may_permit(spec));
+    let specs = specs.filter(|spec| !ALSO_ACTIONS.contains(&&*spec.name) && toolbox.denial(spec).is_none());
     let tools: String = specs.map(signature).collect();
     let context = context(toolbox)?;
     let own = own.map_or_else(String::new, |own| format!("\n\nThe person's own instructions:\n{own}"));

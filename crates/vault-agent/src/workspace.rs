@@ -159,7 +159,7 @@ impl Workspace {
     /// Returns a notice if no vault has a note: probably another folder was meant.
     pub fn without_notes(&self) -> Option<String> {
         let is_indexed = |open: &OpenVault| {
-            open.vault.index_as_it_is().is_ok_and(|index| index.note_count().is_ok_and(|notes| notes > 0))
+            open.vault.index_without_sync().is_ok_and(|index| index.note_count().is_ok_and(|notes| notes > 0))
         };
         let has_notes = |vaults: &mut Vaults| {
             (0..self.vaults.len()).any(|vault| vaults.toolbox(vault).notes().is_ok_and(|notes| !notes.is_empty()))

@@ -216,7 +216,7 @@ impl PolicySettings {
 /// Decides which calls run: [`PolicySettings`] with their globs compiled.
 ///
 /// ```
-/// use vault_tools::{Call, Grants, Permission, Risk, PolicySettings, Toolset};
+/// use vault_tools::{Call, Grants, Permission, PolicySettings, Risk, Toolset};
 ///
 /// let mut settings = PolicySettings::default();
 /// settings.denied_paths.push("Private".to_string());

@@ -226,9 +226,12 @@ impl Toolbox {
         specs.filter(|spec| toolset.is_none_or(|toolset| spec.toolset == toolset)).collect()
     }
 
-    /// Returns whether a call of a tool can be permitted: whether its settings do not deny every call.
-    pub fn may_permit(&self, spec: &ToolSpec) -> bool {
-        !matches!(self.policy.decide(&spec.as_call(&[]), &Grants::default()), Permission::Deny(_))
+    /// Returns why the settings deny every call of a tool; `None` if they permit one.
+    pub fn denial(&self, spec: &ToolSpec) -> Option<String> {
+        match self.policy.decide(&spec.as_call(&[]), &Grants::default()) {
+            Permission::Deny(reason) => Some(reason),
+            _ => None,
+        }
     }
 
     /// Returns a tool by its name, or by its alias without dots.

@@ -278,11 +278,11 @@ impl Vault {
         self.store.index.recent()
     }
 
-    /// Returns the index as it is, without updating it.
+    /// Returns the index without bringing it up to date.
     ///
     /// # Errors
     /// The index cannot be opened.
-    pub fn index_as_it_is(&self) -> Result<&Index> {
+    pub fn index_without_sync(&self) -> Result<&Index> {
         self.store.index.opened()
     }
 

@@ -128,9 +128,10 @@ impl Vaults {
         specs
     }
 
-    /// Returns whether a call of a tool can be permitted in one of the vaults.
-    pub fn may_permit(&self, spec: &ToolSpec) -> bool {
-        self.named.iter().any(|(_, toolbox)| toolbox.may_permit(spec))
+    /// Returns why the settings deny every call of a tool, by those of the first vault; `None` if one vault permits one.
+    pub fn denial(&self, spec: &ToolSpec) -> Option<String> {
+        let denials = self.named.iter().map(|(_, toolbox)| toolbox.denial(spec));
+        denials.collect::<Option<Vec<_>>>()?.into_iter().next()
     }
 
     fn add_vault(&self, spec: &mut ToolSpec) {

@@ -54,7 +54,6 @@ fn first_named_file(
     is_wanted: fn(&Option<String>) -> bool,
 ) -> Option<(String, Option<String>)> {
     workspace.with(|vaults| {
-        let several = vaults.names().count() > 1;
         let vault_names: Vec<String> = vaults.names().map(str::to_owned).collect();
         let routed = |name: &&str| {
             let route = vaults.route("read_note", json!({ "path": name })).ok()?;
@@ -76,7 +75,10 @@ fn first_named_file(
                 })?;
                 let real = sandbox.real(&path).ok()?;
                 let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
-                let shown = if several { format!("{}/{path}", vault_names[*vault]) } else { path.to_string() };
+                let shown = match vault_names.len() {
+                    1 => path.to_string(),
+                    _ => format!("{}/{path}", vault_names[*vault]),
+                };
                 let text = sandbox.text(&path).ok();
                 (permits(&path) && permits(&real) && is_wanted(&text)).then_some((shown, text))
             })

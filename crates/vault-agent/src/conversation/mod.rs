@@ -366,7 +366,7 @@ impl Conversation {
         let settings = &self.settings;
         let limit = self.model.context_length.map(|length| (length as f64 * COMPACT_AT) as u64);
         RunOptions::default()
-            .system(Some(system_message(self.tools.workspace(), settings.system.as_deref(), &self.tools.editor())))
+            .system(Some(system_message(&self.tools, settings.system.as_deref(), &self.tools.editor())))
             .budget(budget_of(settings).at_limit(AtLimit::SumUp))
             .compact_above(limit)
             .max_output_tokens(settings.max_tokens)

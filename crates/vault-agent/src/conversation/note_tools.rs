@@ -9,7 +9,7 @@
 //! An approval is for the change that the panel showed, which is held until the call is made. If the notes have changed
 //! by then, nothing is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,6 +57,8 @@ pub(crate) struct NoteTools(Arc<Inner>);
 struct Inner {
     workspace: Arc<Workspace>,
     tools: Vec<NoteTool>,
+    /// Why the settings deny tools that delete or run commands, which are not offered.
+    denials: BTreeSet<String>,
     offer: Offer,
     review: ReviewSetting,
     state: Mutex<State>,
@@ -102,13 +104,12 @@ impl NoteTools {
     /// Creates the tools that the settings offer, over the vaults of a workspace.
     pub fn new(workspace: Arc<Workspace>, settings: &Settings, offer: Offer) -> Self {
         let toolsets = if settings.tools { settings.toolsets.as_slice() } else { &[] };
+        let mut denials = BTreeSet::new();
         let tools = workspace.with(|vaults| {
             let mut tools: Vec<NoteTool> = Vec::new();
             for spec in toolsets.iter().flat_map(|toolset| vaults.specs(Some(*toolset))) {
                 let name = spec.alias.as_ref().unwrap_or(&spec.name).clone();
                 let is_left_out = match offer {
-                    // Every call would be denied.
-                    _ if !vaults.may_permit(&spec) => true,
                     Offer::All => false,
                     Offer::Reading => spec.risk != Risk::Read,
                     Offer::Unattended => {
@@ -118,6 +119,13 @@ impl NoteTools {
                     }
                 };
                 if is_left_out || tools.iter().any(|tool| tool.spec.name == name) {
+                    continue;
+                }
+                if let Some(reason) = vaults.denial(&spec) {
+                    // Of the other tools the model knows nothing that a person could ask for.
+                    if matches!(spec.risk, Risk::Delete | Risk::Command) {
+                        denials.insert(reason);
+                    }
                     continue;
                 }
                 let effect = if spec.risk == Risk::Read { Effect::Read } else { Effect::Write };
@@ -135,6 +143,7 @@ impl NoteTools {
         Self(Arc::new(Inner {
             workspace,
             tools,
+            denials,
             offer,
             review: settings.review,
             state: Mutex::default(),
@@ -142,6 +151,11 @@ impl NoteTools {
             has_waited: AtomicBool::new(false),
             reading: AtomicUsize::new(NOT_READING),
         }))
+    }
+
+    /// Returns why the settings deny tools that delete or run commands, which are not offered.
+    pub fn denials(&self) -> &BTreeSet<String> {
+        &self.0.denials
     }
 
     /// The vaults.

@@ -2,8 +2,8 @@
 
 use vault_tools::Editor;
 
+use super::note_tools::NoteTools;
 use crate::vault_instructions::vault_instructions;
-use crate::workspace::Workspace;
 
 /// The rules of every conversation, even if the user has a system message of their own.
 const RULES: &str = "\
@@ -23,16 +23,15 @@ not try it in another way.";
 
 /// Builds the system message: the rules, the vaults, the note in the editor, and the user's own instructions, including
 /// those in the vaults.
-pub(crate) fn system_message(workspace: &Workspace, own: Option<&str>, editor: &Editor) -> String {
+pub(crate) fn system_message(tools: &NoteTools, own: Option<&str>, editor: &Editor) -> String {
     let mut text = RULES.to_owned();
+    let workspace = tools.workspace();
     let instructions = workspace.with(|vaults| vaults.instructions());
     if !instructions.is_empty() {
         text.push_str(&format!("\n- {instructions}"));
     }
-    if workspace.vaults().iter().all(|open| !open.policy().settings().allow_delete) {
-        text.push_str(
-            "\n- The person's settings deny deleting notes (allow_delete in tools.toml). Say so when they ask for it.",
-        );
+    for denial in tools.denials() {
+        text.push_str(&format!("\n- When the person asks for it, say that {denial}."));
     }
     if let Some(active) = &editor.active_file {
         let vaults = workspace.vaults();

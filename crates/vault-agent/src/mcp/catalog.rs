@@ -50,7 +50,7 @@ pub(super) fn tools(vaults: &Vaults, options: &CatalogOptions) -> Vec<Tool> {
     let specs = options.toolsets.iter().flat_map(|toolset| vaults.specs(Some(*toolset)));
     // Leave out tools whose every call would be denied.
     let mut tools: Vec<Tool> =
-        specs.filter(|spec| vaults.may_permit(spec)).map(|spec| of_spec(&spec, options)).collect();
+        specs.filter(|spec| vaults.denial(spec).is_none()).map(|spec| of_spec(&spec, options)).collect();
     let names: Vec<&str> = vaults.names().collect();
     tools.extend(plan_tools(&names, options));
     if options.toolsets.contains(&Toolset::Library) {
