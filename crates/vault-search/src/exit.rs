@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use crate::sanitize::{sanitize, wrapped};
 use crate::terminal::Paint;
 
-/// The exit code that a shell expects of a command that Ctrl-C ended.
-pub(crate) const ENDED_BY_SIGNAL: u8 = 130;
+/// The exit code of a command that Ctrl-C or SIGTERM ended, as shells report it.
+pub const ENDED_BY_SIGNAL: u8 = 130;
 
 /// The outcome of a command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Failure {
     /// The reader of standard output closed the pipe: ends without a message. Exit code 0.
     PipeClosed,
     /// Ctrl-C or SIGTERM, with a message about the state of the work. Exit code 130.
-    Interrupted(&'static str),
+    Interrupted(String),
 }
 
 /// The result of a command.
@@ -53,10 +53,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Error(text) | Self::Refused(text) => f.write_str(text),
+            Self::Error(text) | Self::Refused(text) | Self::Interrupted(text) => f.write_str(text),
             Self::Usage(error) => error.fmt(f),
             Self::PipeClosed => f.write_str("standard output was closed"),
-            Self::Interrupted(text) => f.write_str(text),
         }
     }
 }
@@ -104,7 +103,7 @@ mod tests {
     fn exit_codes() {
         assert_eq!(Failure::Error("x".into()).code(), 2);
         assert_eq!(Failure::Refused("x".into()).code(), 3);
-        assert_eq!(Failure::Interrupted("x").code(), 130);
+        assert_eq!(Failure::Interrupted("x".into()).code(), 130);
         assert_eq!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)).code(), 0);
         assert_eq!(Failure::from(io::Error::from(io::ErrorKind::StorageFull)).code(), 2);
         let usage = |arg: &str| clap::Command::new("x").try_get_matches_from(["x", arg]).unwrap_err();

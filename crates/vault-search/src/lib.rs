@@ -39,7 +39,7 @@ pub mod search;
 pub mod tools;
 
 pub use agent_files::agent_folder;
-pub use exit::{CliResult, Failure, Outcome, note, say};
+pub use exit::{CliResult, ENDED_BY_SIGNAL, Failure, Outcome, note, say};
 pub use forget::{AdoptArgs, ForgetArgs, adopt, forget};
 pub use hyperlink::{Hyperlink, Target};
 pub use logger::install_logger;
@@ -52,7 +52,8 @@ pub use sanitize::{
 };
 pub use settings::{Settings, UserConfig, VaultArgs, vaults_from};
 pub use signals::{
-    IgnoreSignalsGuard, SignalGuard, WriteGuard, ignore_signals, install_handler, listen, write_section,
+    IgnoreSignalsGuard, SignalGuard, WriteGuard, clear_interrupt, ignore_signals, install_handler, interrupt, listen,
+    write_section,
 };
 pub use terminal::{
     Paint, ask, ask_for_lines, can_ask, confirm, shell_command, stderr_is_terminal, terminal_input, url_path, url_text,

@@ -34,6 +34,22 @@ pub fn install_handler() {
     });
 }
 
+/// Does what the first Ctrl-C does, in a program that handles Ctrl-C itself: asks the listeners to stop and ends the
+/// question at the terminal. [`clear_interrupt`] ends that.
+pub fn interrupt() {
+    REQUESTED.store(true, Ordering::SeqCst);
+}
+
+/// Forgets the request of [`interrupt`], once the work that it stopped has ended.
+pub fn clear_interrupt() {
+    REQUESTED.store(false, Ordering::SeqCst);
+}
+
+/// Whether a signal has asked to stop.
+pub(crate) fn is_interrupted() -> bool {
+    REQUESTED.load(Ordering::SeqCst)
+}
+
 /// A listener: while it lives, the first signal is a request to stop and does not end the process.
 #[derive(Debug)]
 pub struct SignalGuard(());
@@ -52,7 +68,7 @@ impl SignalGuard {
 
     /// Whether a signal has asked to stop.
     pub fn is_cancelled(&self) -> bool {
-        REQUESTED.load(Ordering::SeqCst)
+        is_interrupted()
     }
 }
 

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 
 use crate::sanitize::sanitize;
+#[cfg(unix)]
+use crate::signals::is_interrupted;
 
 /// The styling that an output supports. By default, text is not styled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -198,7 +200,8 @@ pub fn shell_command(line: &str) -> Command {
     command
 }
 
-/// Asks a question on standard error and returns the trimmed answer, or `None` at the end of input.
+/// Asks a question on standard error and returns the trimmed answer, or `None` at the end of input and after
+/// [`interrupt`](crate::interrupt).
 pub fn ask(question: &str) -> Option<String> {
     typed(question).map(|line| line.trim().to_string())
 }
@@ -218,10 +221,40 @@ fn typed(question: &str) -> Option<String> {
     let mut answer = String::new();
     let read = match tty() {
         // Standard input may hold data for the command.
-        Some(tty) if !stdin().is_terminal() => BufReader::new(tty).read_line(&mut answer).ok()?,
-        _ => stdin().read_line(&mut answer).ok()?,
+        Some(tty) if !stdin().is_terminal() => {
+            wait_for_line(&tty).and_then(|()| BufReader::new(tty).read_line(&mut answer).ok())
+        }
+        _ => wait_for_line(&stdin()).and_then(|()| stdin().read_line(&mut answer).ok()),
     };
-    (read > 0).then_some(answer)
+    if read.is_none_or(|read| read == 0) {
+        // The end of input and Ctrl-C leave the cursor behind the question.
+        let _ = writeln!(err);
+        return None;
+    }
+    Some(answer)
+}
+
+/// Waits until a terminal has a line, because a read cannot be interrupted. Returns `None` after an interrupt.
+#[cfg(unix)]
+fn wait_for_line(input: &impl std::os::fd::AsFd) -> Option<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let tick = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    while rustix::termios::isatty(input) {
+        if is_interrupted() {
+            return None;
+        }
+        match poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&tick)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            // The read returns the line or the error.
+            _ => break,
+        }
+    }
+    Some(())
+}
+
+#[cfg(not(unix))]
+fn wait_for_line<T>(_input: &T) -> Option<()> {
+    Some(())
 }
 
 /// Asks for confirmation. Any answer other than yes means no.

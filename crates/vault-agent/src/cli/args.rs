@@ -46,7 +46,7 @@ pub(super) enum Command {
     /// Answer a question from the notes, with the places that the answer is from
     #[command(
         after_long_help = "Without a model, the best matching passages are printed. Citations and quotes that do not exist are \
-removed, and reported on standard error.\n\nExit codes: 0 answered, 1 nothing found, 2 error or an empty answer, 3 a limit was reached, 130 ended by Ctrl-C.\n\n\
+removed, and reported on standard error.\n\nExit codes: 0 answered, 1 nothing found, 2 error or an empty answer, 3 a limit was reached, 130 interrupted.\n\n\
 Examples:\n  vault-agent ask \"how do I prune fruit trees?\"\n  vault-agent ask --note Projects/Shed.md \"what is missing here?\" \
 --insert\n  vault-agent ask --json \"what did we decide about the fence?\" | jq -r .answer"
     )]

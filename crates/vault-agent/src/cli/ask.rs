@@ -462,7 +462,7 @@ fn ended(stop: &StopReason, answer: &str) -> CliResult {
             Err(Failure::Refused(format!("{}; the answer summarizes what was found so far", stop_text(stop))))
         }
         StopReason::Limit { .. } | StopReason::Length => Err(Failure::Refused(stop_text(stop))),
-        StopReason::Cancelled => Err(Failure::Interrupted("the conversation is saved")),
+        StopReason::Cancelled => Err(Failure::Interrupted("the conversation is saved".into())),
         stop => Err(Failure::Error(stop.to_string())),
     }
 }

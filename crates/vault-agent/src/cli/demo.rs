@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use serde::Deserialize;
-use vault_search::{CliResult, Failure, Out, Outcome, SignalGuard, command_named, counted};
+use vault_search::{CliResult, ENDED_BY_SIGNAL, Failure, Out, Outcome, SignalGuard, command_named, counted};
 use vault_tools::Error;
 
 /// The vault `testdata/vaults/demo`; a test compares them.
@@ -83,11 +83,11 @@ const STEPS: [Step; 7] = [
 ];
 
 pub(super) fn demo(args: &DemoArgs, out: &mut Out) -> CliResult {
+    // A signal ends the tour here, not the process, so that the folder is deleted.
+    let listening = vault_search::listen();
     let folder = tempfile::Builder::new().prefix("vault-demo-").tempdir();
     let mut folder = folder.map_err(|error| Error::io(std::env::temp_dir().display(), &error))?;
     folder.disable_cleanup(args.keep);
-    // A signal ends the tour here, not the process, so that the folder is deleted.
-    let listening = vault_search::listen();
     let vault = folder.path().join("Demo notes");
     let files = unpack(&vault)?;
     write(&folder.path().join(PLAN_FILE), PLAN.as_bytes())?;
@@ -97,7 +97,12 @@ pub(super) fn demo(args: &DemoArgs, out: &mut Out) -> CliResult {
         out.line("")?;
         out.line(&out.paint.bold(&format!("{}. {}", number + 1, step.about)))?;
         out.line(&format!("$ {}", shown(step.words)))?;
-        run(step, folder.path(), &vault, &listening, out)?;
+        run(step, folder.path(), &vault, &listening, out).map_err(|failure| match failure {
+            Failure::Interrupted(_) if args.keep => {
+                Failure::Interrupted(format!("the notes are kept in {}", vault.display()))
+            }
+            failure => failure,
+        })?;
     }
     out.line("")?;
     out.line(&out.paint.bold("What you have seen"))?;
@@ -164,10 +169,10 @@ fn run(step: &Step, folder: &Path, vault: &Path, listening: &SignalGuard, out: &
             None => std::thread::sleep(TICK),
         }
     };
+    // The command can have ended by a signal that this process has not handled yet.
+    let is_interrupted = listening.is_cancelled() || status.code() == Some(i32::from(ENDED_BY_SIGNAL));
     match status.success() {
-        _ if listening.is_cancelled() => {
-            Err(Failure::Interrupted("the tour's folder is deleted, unless --keep keeps it"))
-        }
+        _ if is_interrupted => Err(Failure::Interrupted("the tour's folder is deleted".into())),
         true => Ok(()),
         false => Err(Failure::Error(format!("the tour ended early: `{}` ended with {status}", shown(step.words)))),
     }

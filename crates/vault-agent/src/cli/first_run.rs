@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vault_search::tools::ReadLine;
 use vault_search::{CliResult, Failure, can_ask, confirm, note, padded, sanitize_line};
-use vault_tools::{Error, ErrorKind};
+use vault_tools::Error;
 
 use super::models::{ModelRecord, models_here, models_of};
 use super::screen::Screen;
@@ -208,7 +208,7 @@ fn model_of(provider: &str, settings: &Settings, read_line: &mut ReadLine<'_>) -
 }
 
 fn none_chosen() -> Failure {
-    Error::new(ErrorKind::Cancelled, "no model was chosen").into()
+    Failure::Error("no model was chosen".into())
 }
 
 /// The error for a missing model, with the models that could be used.
@@ -235,7 +235,7 @@ pub(super) fn number_of(lines: &[(String, String)], read_line: &mut ReadLine<'_>
         let typed = read_line("Number (empty for none):").filter(|typed| !typed.is_empty())?;
         match typed.parse::<usize>() {
             Ok(number) if (1..=lines.len()).contains(&number) => return Some(number - 1),
-            _ => note("type a number of the list, or nothing"),
+            _ => note("type a number from the list, or press Enter for none"),
         }
     }
 }

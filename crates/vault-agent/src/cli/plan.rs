@@ -15,7 +15,7 @@ use vault_search::{CliResult, Failure, Out, Outcome, ask, can_ask, note, sanitiz
 use vault_tools::Toolbox;
 
 use super::ask::cancel_on_signal;
-use super::retry_wait::{RetryWait, retry_notice};
+use super::retry_wait::RetryWait;
 use super::screen::Screen;
 use crate::call_line::spent_text;
 use crate::index_watcher::{IndexWatcher, WatchNotices};
@@ -119,10 +119,7 @@ pub(super) async fn write_on_screen(
         let (screen, wait) = &mut *lock();
         match event {
             Event::Warning(warning) => screen.warn(&warning),
-            Event::Retry { delay, failure, .. } if screen.is_live() => *wait = Some(RetryWait::new(&failure, delay)),
-            Event::Retry { delay, failure, .. } => {
-                retry_notice(&failure, delay).iter().for_each(|line| screen.warn(line));
-            }
+            Event::Retry { delay, failure, .. } => *wait = RetryWait::announce(screen, &failure, delay),
             _ => {}
         }
     };
@@ -147,7 +144,7 @@ pub(super) async fn write_on_screen(
 /// Returns the failure for a model that stopped before there was a plan.
 pub(super) fn not_written(stop: &StopReason) -> Failure {
     match stop {
-        StopReason::Cancelled => Failure::Interrupted("nothing was done"),
+        StopReason::Cancelled => Failure::Interrupted("nothing was done".into()),
         StopReason::Limit { .. } | StopReason::Length => {
             Failure::Refused(format!("{}; nothing was done", stop_text(stop)))
         }

@@ -50,7 +50,7 @@ pub(super) fn setup(vault_args: &VaultArgs, args: &SetupArgs, out: &mut Out) -> 
     let has_model = chosen_provider(&Settings::load(&SettingArgs::default())?)?.is_some();
     let subject = subject_of(&vault, &vault_args);
     if subject.is_none() && !args.no_sync {
-        note("the folder holds no notes yet (files that end in .md); if you meant another one, run setup again");
+        note("the folder holds no notes yet; if you meant another one, run setup again");
     }
     out.line("")?;
     out.line(&out.paint.bold("Try this:"))?;
@@ -79,7 +79,7 @@ fn refuse_without_answers(vault_args: &VaultArgs, args: &SetupArgs) -> CliResult
 }
 
 fn cancelled() -> Failure {
-    Error::new(ErrorKind::Cancelled, "nothing was set up, because a question was not answered").into()
+    Failure::Error("nothing was set up, because a question was not answered".into())
 }
 
 /// The vault of the options, or the one that the person names.
@@ -113,7 +113,7 @@ fn vault(args: &VaultArgs) -> CliResult<PathBuf> {
         match chosen.map(|folder| canonical_vault(&folder)) {
             Some(Ok(vault)) => return Ok(vault),
             Some(Err(error)) => say("error", &error.one_line()),
-            None => note("type a number of the list, or the path of a folder"),
+            None => note("type a number from the list, or the path of a folder"),
         }
     }
 }

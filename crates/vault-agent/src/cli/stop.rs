@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use vault_tools::{Error, Result};
 
@@ -130,6 +131,18 @@ impl Interrupts {
         }
     }
 
+    /// Has Ctrl-C interrupt what vault-search runs or asks, until the guard is dropped.
+    pub fn pass_on(runtime: &Handle) -> PassedInterrupts {
+        let _runtime = runtime.enter();
+        let mut interrupts = Self::listen();
+        PassedInterrupts(runtime.spawn(async move {
+            loop {
+                interrupts.next().await;
+                vault_search::interrupt();
+            }
+        }))
+    }
+
     /// Completes at the next Ctrl-C.
     pub async fn next(&mut self) {
         #[cfg(unix)]
@@ -142,5 +155,15 @@ impl Interrupts {
         if !came {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// While it lives, Ctrl-C interrupts what vault-search runs or asks.
+pub(super) struct PassedInterrupts(JoinHandle<()>);
+
+impl Drop for PassedInterrupts {
+    fn drop(&mut self) {
+        self.0.abort();
+        vault_search::clear_interrupt();
     }
 }

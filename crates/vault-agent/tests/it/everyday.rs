@@ -302,7 +302,11 @@ fn tools_that_the_settings_always_deny_are_not_offered() {
         assert_eq!(offered(asked).contains("vault_delete"), is_offered);
         assert_eq!(planned["messages"].to_string().contains("vault.delete"), is_offered, "{planned}");
         let system = asked["messages"][0].to_string();
-        assert_eq!(system.contains("allow_delete in tools.toml"), !is_offered, "the model can say why: {system}");
+        assert_eq!(
+            system.contains("allow_delete = true in tools.toml"),
+            !is_offered,
+            "the model can say why: {system}"
+        );
     }
 }
 
@@ -348,6 +352,15 @@ fn a_wait_is_counted_down_and_ctrl_c_ends_it() {
 }
 
 #[test]
+fn a_wait_that_the_server_asks_for_is_said_in_a_pipe() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::Overloaded(1), Reply::text("Soon.")]);
+    let output = command(&place, &model, &["ask", "when?"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && told.contains("Overloaded") && told.contains("trying again in "), "{told}");
+}
+
+#[test]
 fn ctrl_c_ends_a_question_as_shells_expect() {
     let place = Place::new(NOTES);
     let model = ModelServer::that(|_| Reply::Slowly("one two three".to_owned(), 60_000));
@@ -387,6 +400,29 @@ fn a_plan_says_why_it_asks_for_a_selection() {
     terminal.until("Keep it as a macro");
     terminal.press("\r");
     leave(terminal);
+}
+
+#[test]
+fn ctrl_c_declines_a_plan_and_stays_in_the_conversation() {
+    let place = Place::new(NOTES);
+    let args = json!({ "path": "Dig.md", "content": "Dig.\n" });
+    let steps = json!([{ "id": "dig", "tool": "vault.createFile", "args": args }]);
+    let plan = json!({ "version": "1.0", "goal": "Dig", "riskLevel": "writes", "steps": steps });
+    let model = ModelServer::that(move |_| Reply::Text(plan.to_string()));
+    let mut terminal = chat(&place, &model, &[]);
+    let before = place.tree();
+    terminal.say("/plan a note");
+    terminal.until("[y yes");
+    terminal.press("\x03");
+    terminal.until("^C\r\n! not approved (nothing was done)");
+    assert_eq!(place.tree(), before);
+    terminal.say("/plan a note");
+    terminal.until("[y yes");
+    terminal.press("y\r");
+    terminal.until("Keep it as a macro");
+    terminal.press("\x03");
+    leave(terminal);
+    assert_eq!(place.read("Dig.md"), "Dig.\n");
 }
 
 #[test]

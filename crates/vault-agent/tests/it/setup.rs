@@ -81,25 +81,6 @@ fn a_folder_without_notes_is_said_to_have_none() {
     assert!(said.contains("the folder holds no notes yet"), "{said}");
 }
 
-/// The superuser may read everything.
-#[cfg(unix)]
-#[test]
-fn a_folder_that_cannot_be_read_is_not_set_up() {
-    use std::os::unix::fs::PermissionsExt;
-
-    let place = Place::new("");
-    let mode = |mode| std::fs::set_permissions(place.vault(), std::fs::Permissions::from_mode(mode)).unwrap();
-    mode(0o000);
-    let is_readable = std::fs::read_dir(place.vault()).is_ok();
-    let vault = place.vault().display().to_string();
-    let output = setup(&place, &["--vault", &vault, "--assistant", "none", "--provider", "none"]);
-    mode(0o755);
-    if !is_readable {
-        refused(&output, &["this folder cannot be read", "give yourself the permission"]);
-        assert!(!place.home().join("vault-index").exists(), "nothing is written");
-    }
-}
-
 #[test]
 fn a_model_is_set_and_removed() {
     let place = Place::new(NOTES);
@@ -164,7 +145,7 @@ fn three_questions_at_a_terminal() {
     terminal.until("Number (empty for none):");
     for wrong in ["codex\r", "99\r"] {
         terminal.press(wrong);
-        terminal.until("type a number of the list");
+        terminal.until("type a number from the list");
         terminal.until("Number (empty for none):");
     }
     terminal.press("3\r");

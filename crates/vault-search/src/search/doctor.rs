@@ -118,7 +118,7 @@ pub(super) fn run(
     match IndexSettings::load(vault_args) {
         Ok(settings) => {
             for vault in &settings.vaults {
-                examined.extend(examine(&settings, vault, &mut findings));
+                examined.extend(examine(&settings, vault, &mut findings)?);
             }
         }
         Err(failure) => findings.push(no_settings(&vault_args.vault_args, &failure)),
@@ -160,11 +160,11 @@ fn no_settings(vault_args: &VaultArgs, failure: &Failure) -> Finding {
 }
 
 /// Examines a vault and its index. Returns what to say of it if nothing is wrong.
-fn examine(settings: &IndexSettings, vault: &Path, findings: &mut Vec<Finding>) -> Option<String> {
+fn examine(settings: &IndexSettings, vault: &Path, findings: &mut Vec<Finding>) -> CliResult<Option<String>> {
     let subject = vault.display().to_string();
     if let Err(error) = canonical_vault(vault) {
         findings.push(Finding::of_error(FindingKind::NoVault, vault, &error, "name another folder with --vault DIR"));
-        return None;
+        return Ok(None);
     }
     if !may_write(vault) {
         let message = "you may not write in this folder: its notes can be searched, but not changed";
@@ -175,12 +175,15 @@ fn examine(settings: &IndexSettings, vault: &Path, findings: &mut Vec<Finding>) 
         Ok(index) => index,
         Err(error) => {
             findings.push(Finding::of_error(kind_of(&error), vault, &error, REBUILD));
-            return None;
+            return Ok(None);
         }
     };
     let mut options = SyncOptions::new();
     (options.vectors, options.wait) = (false, Some(WRITE_WITHIN));
-    let (synced, _) = with_progress(options, |options| index.sync_with(options));
+    let (synced, is_cancelled) = with_progress(options, |options| index.sync_with(options));
+    if is_cancelled {
+        return Err(Failure::Interrupted("what has been indexed is kept".into()));
+    }
     let is_synced = synced.is_ok();
     if let Err(error) = synced {
         findings.push(match error.kind() {
@@ -209,7 +212,7 @@ fn examine(settings: &IndexSettings, vault: &Path, findings: &mut Vec<Finding>) 
         };
         findings.push(Finding::problem(FindingKind::NotWatched, &subject, notice, remedy));
     }
-    match status {
+    Ok(match status {
         Ok(status) => Some(format!("{} in {subject}, all indexed and with vectors", counted(status.notes, "note"))),
         Err(error) => {
             // An index that cannot be made cannot be read either.
@@ -218,7 +221,7 @@ fn examine(settings: &IndexSettings, vault: &Path, findings: &mut Vec<Finding>) 
             }
             None
         }
-    }
+    })
 }
 
 const REBUILD: &str = "vault-index check --repair repairs the index";
@@ -280,8 +283,8 @@ fn gone_folders(gone: &[ListedIndex]) -> Option<Finding> {
     let first = folders.first()?;
     let (one, many) = ("index is of a folder that no longer exists", "indexes are of folders that no longer exist");
     let message = format!("{}: {}", counted_as(folders.len(), one, many), named(&folders));
-    let remedy = "if a folder has moved: vault-index adopt OLD-FOLDER in the new one; else: vault-index forget --vault \
-                  OLD-FOLDER";
+    let remedy = "vault-index list shows all indexes; if a folder has moved: vault-index adopt OLD-FOLDER in the new one; \
+                  else: vault-index forget --vault OLD-FOLDER";
     Some(Finding::notice(FindingKind::OtherIndex, first, message, remedy))
 }
 

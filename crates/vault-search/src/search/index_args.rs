@@ -17,7 +17,7 @@ Examples:
   vault-index watch &
 
 Exit codes: 0 done, 1 a check that failed or an unresolved link, 2 error, 3 refused or in conflict \
-with another process. The index is in your cache folder; notes are never written.";
+with another process, 130 interrupted. The index is in your cache folder; notes are never written.";
 
 /// Index a folder of Markdown notes, and query its links.
 #[derive(Debug, Parser)]
@@ -338,7 +338,7 @@ pub(super) enum ModelsCommand {
     #[command(
         after_long_help = "It says the size, the address and the licence, and asks once. A download that was interrupted goes on where it stopped. \
 Every file is checked against the digest that the hub lists. HTTPS_PROXY is used where it is set.\n\nExit codes: 0 done, 2 error, 3 refused: \
-without a terminal, --yes is needed.\n\nExamples:\n  vault-index models add multilingual-e5-small\n  vault-index models add leaf-ir --hub https://mirror.example.org --yes\n  vault-index models add bge-small --from ~/Downloads/bge-small-en-v1.5"
+without a terminal, --yes is needed, 130 interrupted.\n\nExamples:\n  vault-index models add multilingual-e5-small\n  vault-index models add leaf-ir --hub https://mirror.example.org --yes\n  vault-index models add bge-small --from ~/Downloads/bge-small-en-v1.5"
     )]
     Add(AddModelArgs),
     /// Delete a model that was added

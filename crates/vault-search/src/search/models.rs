@@ -127,7 +127,7 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
     bar.finish_and_clear();
     let folder = match downloaded {
         Err(error) if error.kind() == ErrorKind::Cancelled => {
-            return Err(Failure::Interrupted("what was downloaded is kept; the same command goes on with it"));
+            return Err(Failure::Interrupted("what was downloaded is kept; the same command goes on with it".into()));
         }
         downloaded => downloaded?,
     };

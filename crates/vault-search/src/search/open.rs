@@ -123,7 +123,7 @@ fn sync(index: &Index, with_vectors: bool, wait: Wait) -> CliResult<Option<Strin
     if is_cancelled {
         return match stderr_is_terminal() {
             true => Ok(Some("indexing was stopped; `vault-index sync` resumes it".to_string())),
-            false => Err(Failure::Interrupted("what has been indexed is kept")),
+            false => Err(Failure::Interrupted("what has been indexed is kept".into())),
         };
     }
     match result {

@@ -59,7 +59,7 @@ Examples:
   vault-search -- -x tag:y
   vault-search --queries questions.txt > answers.jsonl
 
-Exit codes: 0 found, 1 nothing found, 2 error, 3 refused or in conflict with another process.";
+Exit codes: 0 found, 1 nothing found, 2 error, 3 refused or index in use, 130 interrupted.";
 
 /// The examples of the short help, few enough to leave room for the common options.
 const SHORT: &str = "\

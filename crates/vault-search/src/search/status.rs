@@ -5,7 +5,7 @@ use std::path::Path;
 
 use vault_index::{BackgroundStatus, FailedText, ModelInfo, RerankerName, Status, SyncOptions};
 
-use crate::{CliResult, ListArgs, Out, Outcome, bytes, columns, counted, counted_as, padded, sanitize_line};
+use crate::{CliResult, Failure, ListArgs, Out, Outcome, bytes, columns, counted, counted_as, padded, sanitize_line};
 
 use super::index_args::{CheckArgs, ReportArgs};
 use super::open;
@@ -99,10 +99,13 @@ pub(super) fn check(vault_args: &IndexedVaultArgs, args: &CheckArgs, out: &mut O
         true => open::to_rebuild(&settings, vault, false)?,
         false => open::to_read(&settings, vault)?,
     };
-    let (checked, _) = with_progress(SyncOptions::default(), |options| match args.repair {
+    let (checked, is_cancelled) = with_progress(SyncOptions::default(), |options| match args.repair {
         true => index.repair(options),
         false => index.check(options),
     });
+    if is_cancelled {
+        return Err(Failure::Interrupted("the check is not complete; what was repaired is kept".into()));
+    }
     let record = CheckRecord::from(checked?);
     let outcome = if record.sound { Outcome::Done } else { Outcome::Nothing };
     if args.output.json {

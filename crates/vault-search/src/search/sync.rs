@@ -78,7 +78,7 @@ fn run(
 ) -> CliResult {
     let (done, is_cancelled) = with_progress(options, work);
     let report = match done {
-        Err(error) if error.kind() == ErrorKind::Cancelled => return Err(Failure::Interrupted(KEPT)),
+        Err(error) if error.kind() == ErrorKind::Cancelled => return Err(Failure::Interrupted(KEPT.into())),
         done => done?,
     };
     if output.json.json {
@@ -87,7 +87,7 @@ fn run(
         summary(&report, output.warnings, out)?;
     }
     out.flush()?;
-    if is_cancelled { Err(Failure::Interrupted(KEPT)) } else { Ok(Outcome::Done) }
+    if is_cancelled { Err(Failure::Interrupted(KEPT.into())) } else { Ok(Outcome::Done) }
 }
 
 /// Returns a report as it is printed as JSON, where notes that are not read yet count as pending.

@@ -297,7 +297,7 @@ pub fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
         let ended = editor.arg(file.path()).stdin(terminal_input()).status().map_err(failed)?;
         drop(ignoring);
         if !ended.success() {
-            return Err(Error::new(ErrorKind::Cancelled, format!("the editor ended with an error; {what}: unchanged")));
+            return Err(Error::new(ErrorKind::Io, format!("the editor ended with an error; {what}: unchanged")));
         }
         // Many editors replace the file instead of writing into it.
         let text = std::fs::read_to_string(file.path()).map_err(failed)?;

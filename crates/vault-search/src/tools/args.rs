@@ -18,8 +18,8 @@ Examples:
   vault-tools call read_note '{\"path\": \"Projects/Garden.md\"}'
   vault-tools plan run plan.json --selection-from Inbox.md:3-9
 
-Exit codes: 0 done, 1 a check failed, 2 error, 3 refused or in conflict with a concurrent change. \
-Writes are shown for your approval; without a terminal they need --yes.
+Exit codes: 0 done, 1 a check failed, 2 error, 3 refused or in conflict with a concurrent change, \
+130 interrupted. Writes are shown for your approval; without a terminal they need --yes.
 
 Settings: tools.toml in the user's configuration folder (~/.config/vault-index on Linux, \
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows) sets what may run: confirm_writes, \

@@ -70,6 +70,7 @@ impl From<Error> for Failure {
             ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Busy | ErrorKind::Exists | ErrorKind::Refused => {
                 Self::Refused(text)
             }
+            ErrorKind::Cancelled => Self::Interrupted(text),
             _ => Self::Error(text),
         }
     }

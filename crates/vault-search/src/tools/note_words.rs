@@ -69,6 +69,7 @@ pub(super) fn failure(failure: Failure, command: &str) -> Failure {
     match failure {
         Failure::Error(text) => Failure::Error(in_words(&text, command)),
         Failure::Refused(text) => Failure::Refused(in_words(&text, command)),
+        Failure::Interrupted(text) => Failure::Interrupted(in_words(&text, command)),
         other => other,
     }
 }

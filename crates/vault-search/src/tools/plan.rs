@@ -166,7 +166,7 @@ fn prepare(
         if let Some((_, value)) = known.iter().find(|(parameter, _)| *parameter == name) {
             parameters.set(name, value.clone());
         } else if can_ask()
-            && let Some(given) = asked(&name)
+            && let Some(given) = ask_for_parameter(&name)
         {
             known.push((name.clone(), given.clone()));
             parameters.set(name, given);
@@ -178,7 +178,7 @@ fn prepare(
 }
 
 /// Asks for the value of a parameter. The selection may have several lines.
-fn asked(name: &str) -> Option<String> {
+fn ask_for_parameter(name: &str) -> Option<String> {
     match name {
         "selection" => ask_for_lines("the plan works on a selection, and nothing is selected; type or paste its text:"),
         name => ask(&format!("the plan needs a value for {name}:")),

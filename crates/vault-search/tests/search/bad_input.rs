@@ -633,3 +633,19 @@ fn a_sync_that_has_read_everything_is_one() {
     let status = vault.index().status().unwrap();
     assert!(status.pending > 0 && status.last_sync.is_some(), "{status:?}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_vault_that_cannot_be_read() {
+    let vault = Vault::new("//- a.md\ntext\n");
+    set_mode(vault.root().parent().unwrap(), 0o755);
+    set_mode(&vault.root(), 0o000);
+    for (program, arguments) in [("vault-index", vec!["sync"]), ("vault-search", vec!["text"])] {
+        let output = run_unprivileged(&vault, program, &arguments);
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("this folder cannot be read") && told.contains("give yourself the permission"), "{told}");
+    }
+    assert!(!vault.index_file().exists(), "nothing is written");
+    set_mode(&vault.root(), 0o755);
+}

@@ -69,7 +69,7 @@ fn an_interrupted_plan_leaves_no_step_half_done() {
     assert_eq!(last["event"], "run.finished", "{}", ran.out);
     // It may have been done by then.
     if last["status"] == "cancelled" {
-        assert_eq!((ran.code, &last["transaction"]), (2, &Value::Null), "{}", ran.err);
+        assert_eq!((ran.code, &last["transaction"]), (130, &Value::Null), "{}", ran.err);
     } else {
         shell.done(&["undo", "--yes"]);
     }

@@ -155,8 +155,9 @@ pub(super) fn plan(
         *spent += of_plan;
         match written? {
             PlanReply::Plan(plan) => {
-                let running = ExecutionArgs::default();
-                run_plan(toolbox, &plan, &running, &[], &mut out)
+                // Ctrl-C ends the question or stops after the current step, and never `chat`.
+                let _interrupts = Interrupts::pass_on(runtime);
+                run_plan(toolbox, &plan, &ExecutionArgs::default(), &[], &mut out)
             }
             PlanReply::Answer(answer) => {
                 out.line(&sanitize(answer.trim()))?;
@@ -169,6 +170,7 @@ pub(super) fn plan(
     if outcome == Outcome::Done {
         let open = &conversation.tools().workspace().vaults()[0];
         let vault_args = VaultArgs { vault: vec![open.vault.path().to_owned()], index: open.index.index_file.clone() };
+        let _interrupts = Interrupts::pass_on(runtime);
         offer_macro(&vault_args, instruction, &mut out)?;
     }
     Ok(())

@@ -503,7 +503,7 @@ fn deny(conversation: &mut Conversation, questions: &[Question], reason: &str) -
 fn ended(stop: &StopReason) -> CliResult<()> {
     match stop {
         StopReason::Answered => Ok(()),
-        StopReason::Cancelled => Err(Failure::Interrupted("stopped; the conversation is kept")),
+        StopReason::Cancelled => Err(Failure::Interrupted("stopped; the conversation is kept".into())),
         StopReason::Limit { .. } | StopReason::Length => {
             Err(Failure::Refused(format!("{}; type \"go on\" to continue", stop_text(stop))))
         }
