@@ -21,6 +21,7 @@
 // In order of dependencies: a module uses only those above it. A test checks this.
 mod program;
 mod sanitize;
+mod interrupt;
 mod terminal;
 mod exit;
 mod logger;
@@ -42,6 +43,7 @@ pub use agent_files::agent_folder;
 pub use exit::{CliResult, ENDED_BY_SIGNAL, Failure, Outcome, note, say};
 pub use forget::{AdoptArgs, ForgetArgs, adopt, forget};
 pub use hyperlink::{Hyperlink, Target};
+pub use interrupt::{clear_interrupt, interrupt};
 pub use logger::install_logger;
 pub use manual::{CompletionsArgs, completions, pages};
 pub(crate) use output::bytes;
@@ -52,8 +54,7 @@ pub use sanitize::{
 };
 pub use settings::{Settings, UserConfig, VaultArgs, vaults_from};
 pub use signals::{
-    IgnoreSignalsGuard, SignalGuard, WriteGuard, clear_interrupt, ignore_signals, install_handler, interrupt, listen,
-    write_section,
+    IgnoreSignalsGuard, SignalGuard, WriteGuard, ignore_signals, install_handler, listen, write_section,
 };
 pub use terminal::{
     Paint, ask, ask_for_lines, can_ask, confirm, shell_command, stderr_is_terminal, terminal_input, url_path, url_text,

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::exit::{ENDED_BY_SIGNAL, note};
+use crate::interrupt::{REQUESTED, is_interrupted};
 
-static REQUESTED: AtomicBool = AtomicBool::new(false);
 static LISTENING: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicUsize = AtomicUsize::new(0);
 static IGNORING: AtomicUsize = AtomicUsize::new(0);
@@ -32,22 +32,6 @@ pub fn install_handler() {
         }
         std::process::exit(i32::from(ENDED_BY_SIGNAL));
     });
-}
-
-/// Does what the first Ctrl-C does, in a program that handles Ctrl-C itself: asks the listeners to stop and ends the
-/// question at the terminal. [`clear_interrupt`] ends that.
-pub fn interrupt() {
-    REQUESTED.store(true, Ordering::SeqCst);
-}
-
-/// Forgets the request of [`interrupt`], once the work that it stopped has ended.
-pub fn clear_interrupt() {
-    REQUESTED.store(false, Ordering::SeqCst);
-}
-
-/// Whether a signal has asked to stop.
-pub(crate) fn is_interrupted() -> bool {
-    REQUESTED.load(Ordering::SeqCst)
 }
 
 /// A listener: while it lives, the first signal is a request to stop and does not end the process.

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 
-use crate::sanitize::sanitize;
 #[cfg(unix)]
-use crate::signals::is_interrupted;
+use crate::interrupt::is_interrupted;
+use crate::sanitize::sanitize;
 
 /// The styling that an output supports. By default, text is not styled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
