@@ -19,7 +19,7 @@ const PROGRAM = "vault-agent";
  * folders are searched as well.
  */
 const ALSO = [".cargo/bin", ".local/bin"];
-/** Of install.ps1, winget and scoop. */
+/** Where install.ps1, winget and scoop install programs. */
 const ALSO_ON_WINDOWS = ["AppData/Local/Programs/vault-agent", "AppData/Local/Microsoft/WinGet/Links", "scoop/shims"];
 const ALSO_ABSOLUTE = ["/usr/local/bin", "/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin", "/usr/bin"];
 
