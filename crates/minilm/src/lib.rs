@@ -51,6 +51,10 @@ pub const DIMENSIONS: usize = 384;
 /// own.
 pub const MAX_TOKENS: usize = 256;
 
+/// The mean cosine of questions and passages that have nothing to do with each other, as
+/// [`Description::unrelated_cosine`] of other models.
+pub const UNRELATED_COSINE: f32 = 0.033206888;
+
 /// The version of the vectors. Vectors with different ids are not comparable, so stored ones must be computed again
 /// when it changes.
 ///

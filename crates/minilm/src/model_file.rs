@@ -29,7 +29,7 @@ use crate::{MAX_TOKENS, WordPiece};
 
 const MAGIC: &[u8; 8] = b"minilm\0m";
 /// Of the format. A file of another version is made again from the original files.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const DIGEST: usize = 32;
 /// Where the description starts.
 const HEADER: usize = 8 + 4 + 4 + DIGEST;
@@ -58,6 +58,9 @@ pub struct Description {
     pub dimensions: usize,
     /// The prompt before each text.
     pub prompts: ModelPrompts,
+    /// The mean cosine of questions and passages that have nothing to do with each other; no part of the id, because it
+    /// follows from the rest.
+    pub unrelated_cosine: f32,
     /// Where it came from, for whoever made the file; no part of the id.
     pub record: Value,
     pub(crate) tokenizer: TokenizerTables,
@@ -96,7 +99,7 @@ impl TokenizerTables {
 impl Description {
     /// The name, and a digest of all that decides a vector.
     fn id(&self) -> String {
-        let deciding = Description { record: Value::Null, ..self.clone() };
+        let deciding = Description { record: Value::Null, unrelated_cosine: 0.0, ..self.clone() };
         let json = serde_json::to_vec(&deciding).unwrap_or_default();
         format!("{}-int8-{}", self.name, &digest(&json)[..16])
     }

@@ -16,6 +16,7 @@ mod tokenizer_json;
 mod folder;
 mod published;
 mod sections;
+mod unrelated;
 mod write;
 
 #[cfg(test)]

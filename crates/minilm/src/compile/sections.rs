@@ -128,3 +128,13 @@ impl Sections {
         write().map_err(|error| self.failed(error))
     }
 }
+
+/// Writes another description into a file that is complete.
+pub(super) fn rewrite_header(path: &Path, description: &[u8]) -> Result<()> {
+    let write = || {
+        let mut file = File::options().write(true).open(path)?;
+        file.write_all(description)?;
+        file.sync_all()
+    };
+    write().map_err(|error| ModelError::Io(path.to_owned(), error))
+}

@@ -307,7 +307,7 @@ fn a_file_that_is_no_model_is_refused() {
     newer[8] += 1;
     std::fs::write(&path, &newer).unwrap();
     let error = Model::open(&path).unwrap_err().to_string();
-    assert!(error.contains("format 2"), "{error}");
+    assert!(error.contains("format 3"), "{error}");
 }
 
 proptest! {

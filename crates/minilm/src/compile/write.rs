@@ -8,9 +8,11 @@ use super::folder::{CompileOptions, ModelFolder};
 use super::plain_encoder::{Heard, PlainLayer};
 use super::published::Published;
 use super::quantize::integers;
-use super::sections::Sections;
+use super::sections::{Sections, rewrite_header};
+use super::unrelated::unrelated_cosine;
+use crate::Model;
 use crate::error::ModelError;
-use crate::model_file::{Description, ModelFile, header};
+use crate::model_file::{Description, header};
 use crate::weights::Pooling;
 
 /// Texts that the ranges of the activations are measured on; see `recipe/README.md`.
@@ -59,20 +61,22 @@ impl ModelFolder {
             out.floats(&weights)?;
             out.floats(&bias)?;
         }
-        let description = Description {
+        let mut description = Description {
             name: options.name.clone(),
             sizes: self.sizes,
             pooling: options.pooling.or(self.pooling).unwrap_or(Pooling::Mean),
             dimensions: options.dimensions.unwrap_or(self.sizes.dense.unwrap_or(self.sizes.width)),
             prompts: options.prompts.clone().unwrap_or_else(|| self.prompts.clone()),
+            unrelated_cosine: 0.0,
             record: options.record.clone(),
             tokenizer: self.tokenizer.tables(),
             digests: [tables_digest, out.digest()],
         };
         let too_long = || ModelError::unsupported(&self.folder, "the model's prompts or special tokens are too long");
         out.finish(&header(&description).ok_or_else(too_long)?)?;
-        // Nothing is left for others to find out.
-        ModelFile::open(to)?;
+        // Opening it leaves nothing for others to find out.
+        description.unrelated_cosine = unrelated_cosine(&Model::open(to)?);
+        rewrite_header(to, &header(&description).ok_or_else(too_long)?)?;
         Ok(description)
     }
 

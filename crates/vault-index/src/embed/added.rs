@@ -140,6 +140,10 @@ impl Embedder for AddedModel {
         16
     }
 
+    fn unrelated_cosine(&self) -> Option<f32> {
+        Some(self.model.description().unrelated_cosine)
+    }
+
     fn is_english(&self) -> bool {
         self.is_english
     }

@@ -121,6 +121,13 @@ pub trait Embedder: TokenCount {
         false
     }
 
+    /// The mean cosine of a query and passages that have nothing to do with it, below 1. Rankings and scores count from
+    /// there: a cosine as far above it means the same for each model. `None`: not measured, cosines are used as they
+    /// are, as those of the bundled model, for which it is near 0.
+    fn unrelated_cosine(&self) -> Option<f32> {
+        None
+    }
+
     /// Whether texts leave this machine to be embedded.
     fn is_remote(&self) -> bool {
         false

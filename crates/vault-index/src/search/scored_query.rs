@@ -9,7 +9,7 @@ use crate::search::query::filter::Filter;
 use crate::search::query::{Grouping, Mode, Query, Sort};
 use crate::search::rank::adjacent_words::add_adjacent;
 use crate::search::rank::bm25::WordScores;
-use crate::search::rank::cosine_bounds::CosineBounds;
+use crate::search::rank::cosine_bounds::{CosineBounds, CosineScale};
 use crate::search::rank::fuse::{BoundedPassage, Candidates, Floor, HYBRID_FLOOR, ScoredPassage, Weights};
 use crate::search::rank::imputed_cosine::ImputedCosine;
 use crate::search::rank::k_best_candidates::prune;
@@ -98,7 +98,10 @@ impl<'a> ScoredQuery<'a> {
         };
         let semantic = match vector.filter(|_| weights.semantic > 0.0) {
             Some(vector) => match snapshot.source()? {
-                Some(source) => CosineBounds::new(vector, source, &snapshot.passages, &snapshot.slots, like.is_none())?,
+                Some(source) => {
+                    let (passages, slots, with_titles) = (&snapshot.passages, &snapshot.slots, like.is_none());
+                    CosineBounds::new(vector, scale(snapshot), source, passages, slots, with_titles)?
+                }
                 None => CosineBounds::none(),
             },
             None => CosineBounds::none(),
@@ -336,4 +339,9 @@ fn unit(vector: &[f32]) -> Result<Vec<f32>> {
     }
     let is_unit = (norm - 1.0).abs() < 1e-6;
     Ok(if is_unit { vector.to_vec() } else { vector.iter().map(|&x| (f64::from(x) / norm) as f32).collect() })
+}
+
+/// The scale of the cosines of the index's model.
+fn scale(snapshot: &Snapshot) -> CosineScale {
+    CosineScale::new((snapshot.embedder)().ok().and_then(|embedder| embedder.unrelated_cosine()))
 }

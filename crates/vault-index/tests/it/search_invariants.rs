@@ -360,6 +360,56 @@ impl Embedder for DistantModel {
     }
 }
 
+/// A model that gives all texts a common direction, as many do: the cosine of unrelated texts is .8.
+struct NarrowModel;
+
+impl TokenCount for NarrowModel {
+    fn count(&self, text: &str) -> usize {
+        HashedEmbedder::new().count(text)
+    }
+}
+
+impl Embedder for NarrowModel {
+    fn id(&self) -> &str {
+        "narrow"
+    }
+
+    fn dimensions(&self) -> usize {
+        3
+    }
+
+    fn max_tokens(&self) -> usize {
+        254
+    }
+
+    fn unrelated_cosine(&self) -> Option<f32> {
+        Some(0.8)
+    }
+
+    fn embed(&self, texts: &[&str], _role: Role) -> Result<Vec<Vec<f32>>> {
+        let is_of = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
+        let vector = |text: &&str| match is_of(text, &["rain", "river"]) {
+            true => vec![0.8_f32.sqrt(), 0.2_f32.sqrt(), 0.0],
+            false => vec![0.8_f32.sqrt(), 0.0, 0.2_f32.sqrt()],
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
+}
+
+#[test]
+fn unrelated_notes_are_below_the_floor_of_any_model() {
+    let vault = Vault::new("//- walk.md\nalong the river\n//- oven.md\nbread and flame\n//- tax.md\nforms in May\n");
+    let index = Index::open(vault.root(), vault.options().embedder(Arc::new(NarrowModel))).unwrap();
+    index.sync().unwrap();
+    for mode in [Mode::Hybrid, Mode::Semantic] {
+        let hits = index.search(&Query::literal("rain").mode(mode)).unwrap().results;
+        assert_eq!(hits.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["walk.md"], "{mode:?}");
+        assert!(hits[0].why.semantic.is_some_and(|cosine| cosine > 0.99));
+    }
+    let similar = index.search(&Query::like("oven.md")).unwrap().results;
+    assert_eq!(similar.iter().map(|hit| hit.path.as_str()).collect::<Vec<_>>(), ["tax.md"]);
+}
+
 /// Whatever is filtered, sorted or reranked, and whatever score is asked for.
 #[test]
 fn words_alone_rank_what_is_beyond_the_model() {

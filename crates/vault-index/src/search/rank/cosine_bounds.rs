@@ -3,7 +3,8 @@
 //! A note that does not contain its file's name has a short vector of that name, which is included here:
 //! `max(r·c, (r - w)·c + w·t)` with the passage's cosine `c`, the name's `t` and `w` = [`TITLE_WEIGHT`]; `r` is
 //! [`REPEATED`] if many notes have the passage, [`ONLY_LINKS`] if it has no words outside of links, else 1. So a relevant
-//! name raises the score, and an irrelevant one does not lower it.
+//! name raises the score, and an irrelevant one does not lower it. All cosines are on one scale for all models, see
+//! [`CosineScale`].
 
 use std::sync::OnceLock;
 
@@ -20,9 +21,43 @@ const TITLE_WEIGHT: f32 = 0.25;
 /// the query comes first.
 pub(in crate::search::rank) const ONLY_LINKS: f32 = 0.9;
 
+/// The cosine of texts that have nothing to do with each other, on the scale of scores: that of the bundled model.
+pub(in crate::search::rank) const UNRELATED: f32 = 0.033206888;
+
+/// The largest such cosine of a model that is taken at its word: above it, differences are mostly noise.
+const MOST_UNRELATED: f32 = 0.9;
+
+/// Moves the cosines of a model onto the scale of scores, whose floors and weights were measured with the bundled model.
+///
+/// With a model that gives unrelated texts .75, a difference of .1 means as much as .4 with the bundled one. Without a
+/// common scale, words would decide alone, and nothing would be below a floor:
+///
+/// ```text
+/// 1 - (1 - cosine) · (1 - UNRELATED) / (1 - unrelated)            1 stays 1, the model's unrelated becomes UNRELATED
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::search) struct CosineScale(Option<f32>);
+
+impl CosineScale {
+    /// For a model with this cosine of unrelated texts; `None`: cosines stay as they are.
+    pub(in crate::search) fn new(unrelated: Option<f32>) -> Self {
+        Self(unrelated.map(|unrelated| (1.0 - UNRELATED) / (1.0 - unrelated.clamp(-1.0, MOST_UNRELATED))))
+    }
+
+    /// Increases with the cosine, also when it is rounded, so that bounds stay bounds.
+    fn apply(self, cosine: f32) -> f32 {
+        self.0.map_or(cosine, |factor| 1.0 - (1.0 - cosine) * factor)
+    }
+
+    fn interval(self, cosine: Interval) -> Interval {
+        Interval { lower: self.apply(cosine.lower), upper: self.apply(cosine.upper) }
+    }
+}
+
 /// The vector of one query, compared with those of the passages.
 pub(in crate::search) struct CosineBounds<'a> {
     query: Vec<f32>,
+    scale: CosineScale,
     /// `None`: meaning is not ranked.
     scan: Option<CodeScan<'a>>,
     /// Whether names of files are included; not if the query is a whole note.
@@ -46,7 +81,7 @@ pub(in crate::search) struct Cosine {
 
 impl<'a> CosineBounds<'a> {
     pub(in crate::search) fn none() -> Self {
-        Self { query: Vec::new(), scan: None, with_titles: false }
+        Self { query: Vec::new(), scale: CosineScale(None), scan: None, with_titles: false }
     }
 
     /// Whether meaning is not ranked.
@@ -63,6 +98,7 @@ impl<'a> CosineBounds<'a> {
     /// are those of the passages, once they are known.
     pub(in crate::search) fn new(
         query: Vec<f32>,
+        scale: CosineScale,
         source: VectorSource<'a>,
         passages: &[PassageRow],
         slots: &'a OnceLock<PassageSlots>,
@@ -91,7 +127,7 @@ impl<'a> CosineBounds<'a> {
         };
         let slots = slots.get_or_init(|| PassageSlots::new(passages, &rows));
         let scan = has_rows.then_some(CodeScan { query: codes, rows, slots });
-        Ok(Self { query, scan, with_titles })
+        Ok(Self { query, scale, scan, with_titles })
     }
 
     /// Estimates the bytes that [`upper_bounds`](Self::upper_bounds) reads for a passage.
@@ -106,13 +142,13 @@ impl<'a> CosineBounds<'a> {
     /// others is prefetched. Negative infinity: the passage has no vector.
     pub(super) fn upper_bounds(&self, passages: &[PassageRow], positions: &[u32], count: usize) -> Vec<f32> {
         let Some(scan) = &self.scan else { return vec![f32::NEG_INFINITY; count] };
-        let mut uppers = scan.upper_bounds(&scan.slots.texts_of(positions), count);
+        let mut uppers = self.scan_uppers(scan, &scan.slots.texts_of(positions), count);
         let positions = &positions[..count];
         if let (true, Some((first, last))) = (self.with_titles, positions.first().zip(positions.last())) {
             let titles = scan.slots.titles_of(*first, *last);
             let slots: Vec<u32> = titles.iter().map(|(_, title)| *title).collect();
             let mut rest = positions.iter().zip(&mut uppers).peekable();
-            for ((run, _), title) in titles.iter().zip(scan.upper_bounds(&slots, slots.len())) {
+            for ((run, _), title) in titles.iter().zip(self.scan_uppers(scan, &slots, slots.len())) {
                 while let Some((position, upper)) = rest.next_if(|(position, _)| **position < run.end) {
                     if *position >= run.start {
                         *upper = weigh(&passages[*position as usize], *upper, Some(title));
@@ -130,8 +166,8 @@ impl<'a> CosineBounds<'a> {
         let passages = positions.iter().map(|position| &passages[*position as usize]);
         let title = |passage: &PassageRow| scan.rows.slot(self.slots(passage)[1]);
         let titles: Vec<u32> = passages.clone().filter_map(title).map(Slot::get).collect();
-        let mut intervals = scan.intervals(&scan.slots.texts_of(positions));
-        let mut titles = scan.intervals(&titles).into_iter();
+        let mut intervals = self.scan_intervals(scan, &scan.slots.texts_of(positions));
+        let mut titles = self.scan_intervals(scan, &titles).into_iter();
         for (interval, passage) in intervals.iter_mut().zip(passages) {
             let title = title(passage).and_then(|_| titles.next());
             let of = |end: fn(Interval) -> f32| weigh(passage, end(*interval), title.map(end));
@@ -147,9 +183,22 @@ impl<'a> CosineBounds<'a> {
         vector: &dyn Fn(i64) -> Result<Vec<f32>>,
     ) -> Result<Option<Cosine>> {
         let Some((text, title)) = self.scanned_slots(passage) else { return Ok(None) };
-        let cosine = |slot: Slot| vector(slot.get().into()).map(|vector| rescore(&self.query, &vector));
+        let cosine =
+            |slot: Slot| vector(slot.get().into()).map(|vector| self.scale.apply(rescore(&self.query, &vector)));
         let (text, title) = (cosine(text)?, title.map(cosine).transpose()?);
         Ok(Some(Cosine { score: weigh(passage, text, title), title }))
+    }
+
+    fn scan_uppers(&self, scan: &CodeScan<'_>, slots: &[u32], count: usize) -> Vec<f32> {
+        let mut uppers = scan.upper_bounds(slots, count);
+        if self.scale.0.is_some() {
+            uppers.iter_mut().for_each(|upper| *upper = self.scale.apply(*upper));
+        }
+        uppers
+    }
+
+    fn scan_intervals(&self, scan: &CodeScan<'_>, slots: &[u32]) -> Vec<Interval> {
+        scan.intervals(slots).into_iter().map(|interval| self.scale.interval(interval)).collect()
     }
 
     /// The slots of the passage's vector and of its file's name, if they have codes.
@@ -193,5 +242,18 @@ fn weigh(passage: &PassageRow, text: f32, title: Option<f32>) -> f32 {
     match title {
         Some(title) => (own * text).max((own - TITLE_WEIGHT) * text + TITLE_WEIGHT * title),
         None => own * text,
+    }
+}
+
+#[cfg(all(test, feature = "minilm"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scale_is_that_of_the_bundled_model() {
+        assert_eq!(UNRELATED, minilm::UNRELATED_COSINE);
+        let scale = CosineScale::new(Some(0.75));
+        assert!((scale.apply(0.75) - UNRELATED).abs() < 1e-6 && (scale.apply(1.0) - 1.0).abs() < 1e-6);
+        assert_eq!(scale.interval(Interval::NONE), Interval::NONE);
     }
 }

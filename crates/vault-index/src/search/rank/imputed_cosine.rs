@@ -99,6 +99,7 @@ mod tests {
     use super::*;
     use crate::path::FileId;
     use crate::search::query::{Grouping, Mode};
+    use crate::search::rank::cosine_bounds::CosineScale;
     use crate::search::rank::fuse::{Candidates, Floor, Weights};
     use crate::search::rank::k_best_candidates::prune;
     use crate::search::rank::name_match::Bands;
@@ -174,7 +175,10 @@ mod tests {
             let passages: Vec<PassageRow> = (0..PASSAGES).map(passage).collect();
             let query = [1.0].into_iter().chain([0.0; DIMENSIONS - 1]).collect();
             let slots = OnceLock::new();
-            let semantic = CosineBounds::new(query, VectorSource::Loaded(&codes), &passages, &slots, true).unwrap();
+            let semantic = {
+                let (scale, source) = (CosineScale::new(None), VectorSource::Loaded(&codes));
+                CosineBounds::new(query, scale, source, &passages, &slots, true).unwrap()
+            };
             let lexical = WordScores::of_scores(self.lexical.clone());
             let vector = |slot: i64| Ok(self.vectors[slot as usize - 1].clone());
             let candidates = Candidates {
