@@ -40,7 +40,7 @@ mod compile;
 pub use compile::{CompileOptions, ModelFolder};
 pub use error::ModelError;
 pub use model::{MiniLm, Model};
-pub use model_file::{Description, ModelPrompts};
+pub use model_file::{CosineRange, Description, ModelPrompts};
 pub use weights::{Pooling, Sizes};
 pub use wordpiece::WordPiece;
 
@@ -51,9 +51,8 @@ pub const DIMENSIONS: usize = 384;
 /// own.
 pub const MAX_TOKENS: usize = 256;
 
-/// The mean cosine of questions and passages that have nothing to do with each other, as
-/// [`Description::unrelated_cosine`] of other models.
-pub const UNRELATED_COSINE: f32 = 0.033206888;
+/// The range of the bundled model's cosines, as [`Description::cosine_range`] of others.
+pub const COSINE_RANGE: CosineRange = CosineRange { unrelated: 0.018241176, related: 0.3823466 };
 
 /// The version of the vectors. Vectors with different ids are not comparable, so stored ones must be computed again
 /// when it changes.

@@ -45,6 +45,15 @@ pub struct ModelPrompts {
     pub query: String,
 }
 
+/// The cosines of a model, measured with eight questions and their answers when its file is made.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CosineRange {
+    /// The mean of a question and the answers to other questions.
+    pub unrelated: f32,
+    /// The mean of a question and its answer, which has few of its words.
+    pub related: f32,
+}
+
 /// The shape of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Description {
@@ -58,9 +67,8 @@ pub struct Description {
     pub dimensions: usize,
     /// The prompt before each text.
     pub prompts: ModelPrompts,
-    /// The mean cosine of questions and passages that have nothing to do with each other; no part of the id, because it
-    /// follows from the rest.
-    pub unrelated_cosine: f32,
+    /// The range of its cosines; no part of the id, because it follows from the rest.
+    pub cosine_range: CosineRange,
     /// Where it came from, for whoever made the file; no part of the id.
     pub record: Value,
     pub(crate) tokenizer: TokenizerTables,
@@ -99,7 +107,7 @@ impl TokenizerTables {
 impl Description {
     /// The name, and a digest of all that decides a vector.
     fn id(&self) -> String {
-        let deciding = Description { record: Value::Null, unrelated_cosine: 0.0, ..self.clone() };
+        let deciding = Description { record: Value::Null, cosine_range: CosineRange::default(), ..self.clone() };
         let json = serde_json::to_vec(&deciding).unwrap_or_default();
         format!("{}-int8-{}", self.name, &digest(&json)[..16])
     }

@@ -16,7 +16,7 @@ mod tokenizer_json;
 mod folder;
 mod published;
 mod sections;
-mod unrelated;
+mod cosine_range;
 mod write;
 
 #[cfg(test)]

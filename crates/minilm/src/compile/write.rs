@@ -4,15 +4,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
+use super::cosine_range::cosine_range;
 use super::folder::{CompileOptions, ModelFolder};
 use super::plain_encoder::{Heard, PlainLayer};
 use super::published::Published;
 use super::quantize::integers;
 use super::sections::{Sections, rewrite_header};
-use super::unrelated::unrelated_cosine;
 use crate::Model;
 use crate::error::ModelError;
-use crate::model_file::{Description, header};
+use crate::model_file::{CosineRange, Description, header};
 use crate::weights::Pooling;
 
 /// Texts that the ranges of the activations are measured on; see `recipe/README.md`.
@@ -67,7 +67,7 @@ impl ModelFolder {
             pooling: options.pooling.or(self.pooling).unwrap_or(Pooling::Mean),
             dimensions: options.dimensions.unwrap_or(self.sizes.dense.unwrap_or(self.sizes.width)),
             prompts: options.prompts.clone().unwrap_or_else(|| self.prompts.clone()),
-            unrelated_cosine: 0.0,
+            cosine_range: CosineRange::default(),
             record: options.record.clone(),
             tokenizer: self.tokenizer.tables(),
             digests: [tables_digest, out.digest()],
@@ -75,7 +75,7 @@ impl ModelFolder {
         let too_long = || ModelError::unsupported(&self.folder, "the model's prompts or special tokens are too long");
         out.finish(&header(&description).ok_or_else(too_long)?)?;
         // Opening it leaves nothing for others to find out.
-        description.unrelated_cosine = unrelated_cosine(&Model::open(to)?);
+        description.cosine_range = cosine_range(&Model::open(to)?);
         rewrite_header(to, &header(&description).ok_or_else(too_long)?)?;
         Ok(description)
     }

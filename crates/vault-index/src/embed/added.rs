@@ -140,8 +140,9 @@ impl Embedder for AddedModel {
         16
     }
 
-    fn unrelated_cosine(&self) -> Option<f32> {
-        Some(self.model.description().unrelated_cosine)
+    fn cosine_range(&self) -> Option<(f32, f32)> {
+        let range = self.model.description().cosine_range;
+        Some((range.unrelated, range.related))
     }
 
     fn is_english(&self) -> bool {

@@ -121,10 +121,10 @@ pub trait Embedder: TokenCount {
         false
     }
 
-    /// The mean cosine of a query and passages that have nothing to do with it, below 1. Rankings and scores count from
-    /// there: a cosine as far above it means the same for each model. `None`: not measured, cosines are used as they
-    /// are, as those of the bundled model, for which it is near 0.
-    fn unrelated_cosine(&self) -> Option<f32> {
+    /// The mean cosine of questions with passages about other things, and with passages that answer them in other words.
+    /// Scores are computed from cosines on the scale of the bundled model, for which these are .02 and .38, because
+    /// floors and weights were measured with it. `None`: not measured; cosines are used as they are.
+    fn cosine_range(&self) -> Option<(f32, f32)> {
         None
     }
 

@@ -85,8 +85,8 @@ pub struct Hit {
 #[non_exhaustive]
 pub struct ScoreParts {
     /// The cosine of the passage and the query, at least 0, with the file title's share; absent if only words ranked.
-    /// With a model whose [`Embedder::unrelated_cosine`](crate::Embedder::unrelated_cosine) is known, it counts from
-    /// there.
+    /// With a model whose [`Embedder::cosine_range`](crate::Embedder::cosine_range) is known, it is moved onto the scale
+    /// of the bundled model.
     pub semantic: Option<f32>,
     /// The estimated cosine of a passage without a vector; absent if `semantic` is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -343,5 +343,5 @@ fn unit(vector: &[f32]) -> Result<Vec<f32>> {
 
 /// The scale of the cosines of the index's model.
 fn scale(snapshot: &Snapshot) -> CosineScale {
-    CosineScale::new((snapshot.embedder)().ok().and_then(|embedder| embedder.unrelated_cosine()))
+    CosineScale::new((snapshot.embedder)().ok().and_then(|embedder| embedder.cosine_range()))
 }

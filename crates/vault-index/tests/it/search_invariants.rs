@@ -382,8 +382,8 @@ impl Embedder for NarrowModel {
         254
     }
 
-    fn unrelated_cosine(&self) -> Option<f32> {
-        Some(0.8)
+    fn cosine_range(&self) -> Option<(f32, f32)> {
+        Some((0.8, 0.9))
     }
 
     fn embed(&self, texts: &[&str], _role: Role) -> Result<Vec<Vec<f32>>> {

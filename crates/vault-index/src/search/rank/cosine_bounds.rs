@@ -21,32 +21,43 @@ const TITLE_WEIGHT: f32 = 0.25;
 /// the query comes first.
 pub(in crate::search::rank) const ONLY_LINKS: f32 = 0.9;
 
-/// The cosine of texts that have nothing to do with each other, on the scale of scores: that of the bundled model.
-pub(in crate::search::rank) const UNRELATED: f32 = 0.033206888;
+/// The cosines of unrelated texts and of a question and its answer, on the scale of scores: those of the bundled model.
+const UNRELATED: f32 = 0.018241176;
+const RELATED: f32 = 0.3823466;
 
-/// The largest such cosine of a model that is taken at its word: above it, differences are mostly noise.
-const MOST_UNRELATED: f32 = 0.9;
+/// The least difference between the two that is taken at its word: below it, it is mostly noise.
+const LEAST_RANGE: f32 = 0.03;
 
 /// Moves the cosines of a model onto the scale of scores, whose floors and weights were measured with the bundled model.
 ///
-/// With a model that gives unrelated texts .75, a difference of .1 means as much as .4 with the bundled one. Without a
-/// common scale, words would decide alone, and nothing would be below a floor:
-///
-/// ```text
-/// 1 - (1 - cosine) · (1 - UNRELATED) / (1 - unrelated)            1 stays 1, the model's unrelated becomes UNRELATED
-/// ```
+/// With a model that gives unrelated texts .76 and answers .83, a difference of .07 means as much as .36 with the bundled
+/// one. Without a common scale, words would decide alone, and nothing would be below a floor. Two lines, of which the
+/// lower counts: from unrelated to related texts, and from these to equal ones, which stay at 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::search) struct CosineScale(Option<f32>);
+pub(in crate::search) struct CosineScale(Option<Lines>);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Lines {
+    unrelated: f32,
+    below: f32,
+    above: f32,
+}
 
 impl CosineScale {
-    /// For a model with this cosine of unrelated texts; `None`: cosines stay as they are.
-    pub(in crate::search) fn new(unrelated: Option<f32>) -> Self {
-        Self(unrelated.map(|unrelated| (1.0 - UNRELATED) / (1.0 - unrelated.clamp(-1.0, MOST_UNRELATED))))
+    /// For a model with these cosines of unrelated texts and of answers; `None`: cosines stay as they are.
+    pub(in crate::search) fn new(range: Option<(f32, f32)>) -> Self {
+        let range = range.filter(|(unrelated, related)| related - unrelated >= LEAST_RANGE && *related < 1.0);
+        Self(range.map(|(unrelated, related)| Lines {
+            unrelated,
+            below: (RELATED - UNRELATED) / (related - unrelated),
+            above: (1.0 - RELATED) / (1.0 - related),
+        }))
     }
 
     /// Increases with the cosine, also when it is rounded, so that bounds stay bounds.
-    fn apply(self, cosine: f32) -> f32 {
-        self.0.map_or(cosine, |factor| 1.0 - (1.0 - cosine) * factor)
+    pub(in crate::search::rank) fn apply(self, cosine: f32) -> f32 {
+        let Some(Lines { unrelated, below, above }) = self.0 else { return cosine };
+        (UNRELATED + (cosine - unrelated) * below).min(1.0 - (1.0 - cosine) * above)
     }
 
     fn interval(self, cosine: Interval) -> Interval {
@@ -251,9 +262,17 @@ mod tests {
 
     #[test]
     fn the_scale_is_that_of_the_bundled_model() {
-        assert_eq!(UNRELATED, minilm::UNRELATED_COSINE);
-        let scale = CosineScale::new(Some(0.75));
-        assert!((scale.apply(0.75) - UNRELATED).abs() < 1e-6 && (scale.apply(1.0) - 1.0).abs() < 1e-6);
+        let bundled = minilm::COSINE_RANGE;
+        assert_eq!((UNRELATED, RELATED), (bundled.unrelated, bundled.related));
+        let scale = CosineScale::new(Some((0.76, 0.83)));
+        for (cosine, expected) in [(0.76, UNRELATED), (0.83, RELATED), (1.0, 1.0)] {
+            assert!((scale.apply(cosine) - expected).abs() < 1e-5, "{cosine}: {}", scale.apply(cosine));
+        }
         assert_eq!(scale.interval(Interval::NONE), Interval::NONE);
+        let same = CosineScale::new(Some((UNRELATED, RELATED)));
+        for cosine in [-0.2, 0.0, 0.3, 0.38, 0.7] {
+            assert!((same.apply(cosine) - cosine).abs() < 1e-5, "{cosine}: {}", same.apply(cosine));
+        }
+        assert_eq!(CosineScale::new(Some((0.9, 0.91))).apply(0.5), 0.5);
     }
 }

@@ -9,7 +9,7 @@ use crate::search::hit::NameMatch;
 use crate::search::note_passages::NotePassages;
 use crate::search::query::{Grouping, Mode};
 use crate::search::rank::bm25::WordScores;
-use crate::search::rank::cosine_bounds::{CosineBounds, CosineScale, ONLY_LINKS, UNRELATED};
+use crate::search::rank::cosine_bounds::{CosineBounds, CosineScale, ONLY_LINKS};
 use crate::search::rank::fuse::{Candidates, Floor, ScoredPassage, Weights};
 use crate::search::rank::imputed_cosine::ImputedCosine;
 use crate::search::rank::k_best_candidates::prune_by;
@@ -50,11 +50,8 @@ impl Index {
 
     /// A naive implementation of `Candidates::best`.
     fn naive(&self, asked: &TestQuery, estimate: Option<ImputedCosine>) -> Vec<ScoredPassage> {
-        let factor = asked.unrelated.map(|unrelated| (1.0 - UNRELATED) / (1.0 - unrelated.clamp(-1.0, 0.9)));
-        let cosine = |slot: Slot| {
-            let cosine = rescore(&asked.query, self.vector(slot.get().into()));
-            factor.map_or(cosine, |factor| 1.0 - (1.0 - cosine) * factor)
-        };
+        let scale = CosineScale::new(asked.range);
+        let cosine = |slot: Slot| scale.apply(rescore(&asked.query, self.vector(slot.get().into())));
         let mut all: Vec<ScoredPassage> = Vec::new();
         for (position, passage) in self.passages.iter().enumerate() {
             if asked.eligible.as_ref().is_some_and(|eligible| !eligible[position]) {
@@ -110,8 +107,8 @@ impl Index {
 #[derive(Debug, Clone)]
 struct TestQuery {
     query: Vec<f32>,
-    /// The cosine of unrelated texts by the model.
-    unrelated: Option<f32>,
+    /// The cosines of unrelated texts and of answers by the model.
+    range: Option<(f32, f32)>,
     mode: Mode,
     weights: Weights,
     with_titles: bool,
@@ -187,11 +184,11 @@ fn asked() -> impl Strategy<Value = TestQuery> {
     let grouping = prop_oneof![Just(Grouping::BestPassage), Just(Grouping::Passages)];
     let eligible = prop::option::of(prop::collection::vec(any::<bool>(), 150));
     let min_score = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(0.5)), Just(Some(0.95))];
-    let unrelated = prop::option::of(-0.2_f32..0.99);
-    (unit(), unrelated, mode, any::<bool>(), names(), eligible, grouping, min_score, 0_usize..30).prop_map(
-        |(query, unrelated, (mode, weights), with_titles, names, eligible, grouping, min_score, k)| TestQuery {
+    let range = prop::option::of((-0.2_f32..0.9, 0.01_f32..0.4).prop_map(|(from, range)| (from, from + range)));
+    (unit(), range, mode, any::<bool>(), names(), eligible, grouping, min_score, 0_usize..30).prop_map(
+        |(query, range, (mode, weights), with_titles, names, eligible, grouping, min_score, k)| TestQuery {
             query,
-            unrelated,
+            range,
             mode,
             weights,
             with_titles,
@@ -219,7 +216,7 @@ impl<'a> Parts<'a> {
         let (query, source) = (asked.query.clone(), VectorSource::Loaded(codes));
         let semantic = match asked.weights.semantic > 0.0 {
             true => {
-                let scale = CosineScale::new(asked.unrelated);
+                let scale = CosineScale::new(asked.range);
                 CosineBounds::new(query, scale, source, passages, slots, asked.with_titles).unwrap()
             }
             false => CosineBounds::none(),
