@@ -77,8 +77,8 @@ impl Batch for Transaction<'_> {
             new.row("name", vault).plain(id.0).plain(n).text(&name.key).text(&name.text).plain(name.is_heading);
         }
         let mut tags = HashSet::new();
-        for (key, shown) in row.tags.iter().filter(|(key, _)| tags.insert(key)) {
-            new.row("tag", vault).text(key).plain(id.0).text(shown);
+        for (n, (key, shown)) in row.tags.iter().filter(|(key, _)| tags.insert(key)).enumerate() {
+            new.row("tag", vault).plain(id.0).plain(n).text(key).text(shown);
         }
         for (n, (key, value)) in row.properties.iter().enumerate() {
             new.row("property", vault).text(key).plain(id.0).plain(n).optional(value.number).text(&value.text);

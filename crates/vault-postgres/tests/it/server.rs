@@ -90,6 +90,12 @@ impl Server {
             .unwrap()
     }
 
+    /// Replaces the rules of who may connect.
+    pub fn admit(&self, rules: &str) {
+        std::fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+        self.run("SELECT pg_reload_conf()");
+    }
+
     /// Kills the server's first process; its other ones end when they notice.
     pub fn kill(&mut self) {
         let Some(mut process) = self.process.take() else { return };
