@@ -25,10 +25,6 @@ impl WriteStore for VaultStore {
         Ok(Box::new(transaction))
     }
 
-    fn meta(&self, key: &str) -> Result<Option<String>> {
-        self.setting(key)
-    }
-
     fn set_meta(&self, key: &str, value: &str) -> Result<()> {
         self.set_setting(key, value)
     }
@@ -134,7 +130,10 @@ impl Batch for Transaction<'_> {
     }
 
     fn commit(self: Box<Self>) -> Result<()> {
-        self.store.batch("COMMIT")?;
+        self.store.batch(
+            "INSERT INTO meta VALUES(@vault, 'commits', '1')
+             ON CONFLICT(vault, key) DO UPDATE SET value = (meta.value::bigint + 1)::text; COMMIT",
+        )?;
         self.store.is_writing.set(false);
         Ok(())
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use postgres::config::SslMode;
 use postgres::error::SqlState;
 use postgres::{Client, Config, NoTls};
 use vault_index::{Embedder, Error, ErrorKind, Result};
 
+use crate::address;
 use crate::connection::{VaultStore, check_version, text};
 use crate::copy::temporary_tables;
 use crate::error::described;
@@ -25,33 +25,32 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 /// The time that the client takes by default.
 const CLIENT_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
 
+/// Starts reading one state.
+pub(crate) const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+
 /// A database, by its address. No connection is open.
-pub struct Database(Config);
+#[derive(Clone)]
+pub struct Database {
+    config: Config,
+    /// The name of the vault, if the address has it.
+    vault: Option<String>,
+}
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The client leaves out the password.
-        f.debug_tuple("Database").field(&self.0).finish()
+        f.debug_tuple("Database").field(&self.address()).finish()
     }
 }
 
 impl Database {
-    /// Reads an address: `postgres://user@host/database`, or `host=… dbname=… user=…`.
+    /// Reads an address: `postgres://user@host/database`, or `host=… dbname=… user=…`. What it leaves out comes from the
+    /// service that it or `PGSERVICE` names, the variables `PGHOST`, `PGUSER` and so on, and the password file, as in
+    /// libpq. A `#name` after a URL names the vault of an [`Index`](vault_index::Index).
     ///
     /// # Errors
     /// [`ErrorKind::Query`] for an invalid text, and for an `sslmode` that demands TLS.
     pub fn new(address: &str) -> Result<Self> {
-        if address.contains("sslmode=verify-") || address.contains("sslmode=allow") {
-            return Err(no_tls());
-        }
-        let mut config: Config = address.parse().map_err(|error: postgres::Error| {
-            Error::new(ErrorKind::Query, "this is no address of a PostgreSQL database")
-                .because(error)
-                .with_remedy("write postgres://user@host/database")
-        })?;
-        if !matches!(config.get_ssl_mode(), SslMode::Disable | SslMode::Prefer) {
-            return Err(no_tls());
-        }
+        let (mut config, vault) = address::parse(address, &|name| std::env::var(name).ok().filter(|v| !v.is_empty()))?;
         if config.get_keepalives_idle() == CLIENT_KEEPALIVE {
             config.keepalives_idle(KEEPALIVE);
         }
@@ -61,7 +60,17 @@ impl Database {
         if config.get_application_name().is_none() {
             config.application_name(&format!("vault-index {}", std::process::id()));
         }
-        Ok(Self(config))
+        Ok(Self { config, vault })
+    }
+
+    /// The address without its password.
+    pub fn address(&self) -> String {
+        address::shown(&self.config)
+    }
+
+    /// The name of the vault, if the address has it.
+    pub(crate) fn vault(&self) -> Option<&str> {
+        self.vault.as_deref()
     }
 
     /// Creates the extension, the schema and its tables, if they are missing. Needs the rights of the database's owner,
@@ -176,7 +185,7 @@ impl Database {
     /// [`ErrorKind::OtherFormat`]; [`ErrorKind::Store`].
     pub fn reader(&self, vault: &str) -> Result<VaultStore> {
         let (store, _) = self.open(vault)?;
-        store.batch("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")?;
+        store.batch(BEGIN_READING)?;
         store.check_version()?;
         Ok(store)
     }
@@ -186,6 +195,13 @@ impl Database {
     /// # Errors
     /// [`ErrorKind::Locked`], which names who writes; [`ErrorKind::OtherModel`]; those of [`reader`](Self::reader).
     pub fn writer(&self, vault: &str, embedder: &dyn Embedder, wait: Duration) -> Result<VaultStore> {
+        let store = self.locked(vault, wait)?;
+        store.set_embedder(embedder)?;
+        Ok(store)
+    }
+
+    /// Opens a vault with the lock of its writer.
+    pub(crate) fn locked(&self, vault: &str, wait: Duration) -> Result<VaultStore> {
         let (store, missing) = self.open(vault)?;
         store.check_version()?;
         if let Some(grant) = missing {
@@ -195,7 +211,6 @@ impl Database {
         lock(&store, vault, wait)?;
         store.has_lock.set(true);
         store.batch(&temporary_tables())?;
-        store.set_embedder(embedder)?;
         Ok(store)
     }
 
@@ -214,7 +229,7 @@ impl Database {
     /// Connects. Names without a schema mean our tables and pgvector's functions; a temporary table never hides one.
     /// Statements have a limit of time, unless the user, the role or the server has set one.
     fn connect(&self) -> Result<Client> {
-        let mut client = self.0.connect(NoTls).map_err(described)?;
+        let mut client = self.config.connect(NoTls).map_err(described)?;
         let settings = format!(
             "SELECT set_config('statement_timeout', '{}', false) FROM pg_settings
                WHERE name = 'statement_timeout' AND source = 'default';
@@ -225,12 +240,6 @@ impl Database {
         client.batch_execute(&settings).map_err(described)?;
         Ok(client)
     }
-}
-
-fn no_tls() -> Error {
-    Error::new(ErrorKind::Query, "the address demands TLS, which this program does not have yet").with_remedy(
-        "leave out sslmode and connect through a socket, a private network or a tunnel (ssh -L 5432:localhost:5432)",
-    )
 }
 
 /// The error of adding a vault.
@@ -244,7 +253,7 @@ fn cannot_add(error: postgres::Error) -> Error {
 
 fn no_vault(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no vault {name:?} that you may read"))
-        .with_remedy("check the name, or ask the owner of the database for its reader role")
+        .with_remedy("check the name; `vault-index sync` adds a vault, and its owner grants its reader role")
 }
 
 /// Takes the lock of the vault's writer until the connection ends.

@@ -93,7 +93,7 @@ fn of_state(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {
             (ErrorKind::NotFound, "there is no such database", "check its name, or create it with createdb")
         }
         SqlState::UNDEFINED_TABLE | SqlState::INVALID_SCHEMA_NAME => {
-            (ErrorKind::NotFound, "the database has no index yet", "let its owner create the schema")
+            (ErrorKind::NotFound, "the database has no index yet", "let its owner run `vault-index sync` with it")
         }
         _ if class == "XX" => (
             ErrorKind::Damaged,

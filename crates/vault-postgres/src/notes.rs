@@ -9,9 +9,9 @@ use vault_index::backend::{
     Anchors, FileStat, KnownFile, NoteMeta, PropertyValue, ReadNotes, StoredFile, StoredTexts, WriteNotes, has_key,
     ids_of, number_of,
 };
-use vault_index::{FileId, FileKind, NoteWarning, Result, SkippedNote, TagCount, VaultPath, Warning};
+use vault_index::{FileId, FileKind, Result, TagCount, VaultPath, Warning};
 
-use crate::connection::{VaultStore, damaged, int, string, text};
+use crate::connection::{VaultStore, damaged, int, optional_string, string, text};
 use crate::nul::escape;
 use crate::schema::equals;
 
@@ -19,13 +19,13 @@ use crate::schema::equals;
 const KINDS: [FileKind; 3] = [FileKind::Attachment, FileKind::Markdown, FileKind::Canvas];
 
 /// Marks a note that has not been read yet.
-const UNREAD: [u8; 32] = [0; 32];
+pub(crate) const UNREAD: [u8; 32] = [0; 32];
 
 /// The value of the column `skipped` of a warning that was found while listing the vault.
 const FOUND_BY_WALK: i16 = 2;
 
 /// The title is NULL if it is the first heading of many notes.
-const NOTE_META: &str = "SELECT note.id, file.path,
+pub(crate) const NOTE_META: &str = "SELECT note.id, file.path,
     CASE WHEN title_source = 1 AND title IN (SELECT text FROM shared_heading WHERE vault = @vault) THEN NULL
       ELSE title END,
     note.tags, file.modified_ns
@@ -48,6 +48,19 @@ pub(crate) fn file_id(row: &Row, column: usize) -> FileId {
 pub(crate) fn path(row: &Row, column: usize) -> Result<VaultPath> {
     let text = string(row, column);
     VaultPath::new(&text).ok_or_else(|| damaged(format!("the index has {text:?} for a path")))
+}
+
+/// A row of [`NOTE_META`].
+pub(crate) fn note_meta(row: &Row) -> Result<NoteMeta> {
+    let path = path(row, 1)?;
+    let title = optional_string(row, 2);
+    Ok(NoteMeta {
+        id: file_id(row, 0),
+        title: title.unwrap_or_else(|| path.stem().to_owned()),
+        path,
+        tags: json(row, 3),
+        modified_ns: row.get(4),
+    })
 }
 
 /// A value that was written as JSON.
@@ -82,18 +95,7 @@ impl ReadNotes for VaultStore {
 
     fn note_meta(&self, id: FileId) -> Result<Option<NoteMeta>> {
         let rows = self.rows(&format!("{NOTE_META} AND note.id = $1"), &[int(&id.0.into())])?;
-        let meta = |row: &Row| {
-            let path = path(row, 1)?;
-            let title = crate::connection::optional_string(row, 2);
-            Ok(NoteMeta {
-                id: file_id(row, 0),
-                title: title.unwrap_or_else(|| path.stem().to_owned()),
-                path,
-                tags: json(row, 3),
-                modified_ns: row.get(4),
-            })
-        };
-        rows.first().map(meta).transpose()
+        rows.first().map(note_meta).transpose()
     }
 
     fn anchors(&self, id: FileId) -> Result<Option<Anchors>> {
@@ -173,15 +175,6 @@ impl VaultStore {
 }
 
 impl WriteNotes for VaultStore {
-    fn files(&self) -> Result<Vec<StoredFile>> {
-        let sql = "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
-             FROM file WHERE vault = @vault";
-        let rows = self.rows(sql, &[])?;
-        let mut files = rows.iter().map(stored_file).collect::<Result<Vec<_>>>()?;
-        files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
-        Ok(files)
-    }
-
     fn next_file_id(&self) -> Result<u32> {
         let next = self.count("SELECT coalesce(max(id), 0) + 1 FROM file WHERE vault = @vault", &[])?;
         u32::try_from(next).map_err(|_| damaged("a file has a number that is too large"))
@@ -257,21 +250,6 @@ impl WriteNotes for VaultStore {
         Ok(!removed.is_empty())
     }
 
-    fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)> {
-        let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
-        let sql = "SELECT file, skipped, kind, line, message FROM warning WHERE vault = @vault
-             ORDER BY file, line NULLS FIRST, n";
-        for row in &self.rows(sql, &[])? {
-            let path = string(row, 0);
-            if row.get::<_, i16>(1) != 0 {
-                skipped.push(SkippedNote::new(path, string(row, 4)));
-            } else if let Some(warning) = warning(row, 2) {
-                warnings.push(NoteWarning::new(path, warning));
-            }
-        }
-        Ok((skipped, warnings))
-    }
-
     fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {
         let sql = format!("DELETE FROM warning WHERE vault = @vault AND {} AND skipped <> $2", equals("file", "$1"));
         self.run(&sql, &[text(&escape(file)), (&FOUND_BY_WALK, Type::INT2)])?;
@@ -308,7 +286,7 @@ impl WriteNotes for VaultStore {
     }
 }
 
-fn stored_file(row: &Row) -> Result<StoredFile> {
+pub(crate) fn stored_file(row: &Row) -> Result<StoredFile> {
     let hash: Option<Vec<u8>> = row.get(9);
     Ok(StoredFile {
         known: KnownFile {
@@ -330,7 +308,7 @@ fn stored_file(row: &Row) -> Result<StoredFile> {
 }
 
 /// The path whose encoded bytes this operating system stored.
-fn os_path(bytes: Vec<u8>) -> PathBuf {
+pub(crate) fn os_path(bytes: Vec<u8>) -> PathBuf {
     #[cfg(unix)]
     let path = <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes);
     #[cfg(not(unix))]
@@ -339,7 +317,7 @@ fn os_path(bytes: Vec<u8>) -> PathBuf {
 }
 
 /// The columns kind, line and message. `None` if this program does not know the kind.
-fn warning(row: &Row, first: usize) -> Option<Warning> {
+pub(crate) fn warning(row: &Row, first: usize) -> Option<Warning> {
     let kind = serde_json::from_str(&string(row, first)).ok()?;
     let line = row.get::<_, Option<i64>>(first + 1).and_then(|line| line.try_into().ok());
     Some(Warning { kind, line, message: string(row, first + 2) })
