@@ -4,34 +4,36 @@
 //! gives the same results, passage by passage. `vault-postgres` is such a store.
 //!
 //! A store implements the questions of a search ([`ReadStore`], the sum of [`ReadNotes`], [`ReadNames`], [`ReadLinks`],
-//! [`ReadWords`], [`ReadPassages`] and [`ReadVectors`]), and what the indexer asks and changes besides ([`WriteStore`],
-//! the sum of the same and [`WriteNotes`], [`WriteLinks`], [`WriteWords`], [`WritePassages`] and [`WriteVectors`]). All
+//! [`ReadWords`], [`ReadPassages`] and [`ReadVectors`]), those of link queries and reports ([`ReadContents`]), and what
+//! the indexer asks and changes besides ([`WriteStore`], the sum of the same and [`WriteNotes`], [`WriteLinks`], [`WriteWords`], [`WritePassages`] and [`WriteVectors`]). All
 //! of them take `&self`, are called by one thread at a time, and wait: there is no asynchronous runtime here.
+//!
+//! [`Options::database`](crate::Options::database) makes an [`Index`](crate::Index) of such a store.
 //!
 //! A reader is one state of the index, which no writer changes. Texts are compared byte by byte. Who may write is up to
 //! the store: a writer exists for as long as nobody else writes to its vault.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 pub use crate::files::{ContentHash, FileStat, KnownFile};
+pub use crate::indexer::StoredVectors;
 pub use crate::note::TitleSource;
 pub use crate::store::{
-    Anchors, Batch, EmbeddingKey, Field, Holder, LinkRow, Name, NamedNote, NewNote, NewPassage, NoteFields, NoteMeta,
-    NoteRow, PassageFields, PassageRow, PassageText, PendingText, PropertyValue, ReadLinks, ReadNames, ReadNotes,
-    ReadPassages, ReadStore, ReadVectors, ReadWords, Slot, StoredFile, StoredLink, StoredTexts, VectorReader, Word,
-    WriteLinks, WriteNotes, WritePassages, WriteStore, WriteVectors, WriteWords, has_key, ids_of, key_of, least_size,
-    may_share, number_of,
+    Anchors, Batch, Database, DatabaseIndex, DatabaseReader, EmbeddingKey, Field, Holder, LinkRow, Name, NamedNote,
+    NewNote, NewPassage, NoteFields, NoteMeta, NoteRow, PassageFields, PassageRow, PassageText, PendingText,
+    PropertyValue, ReadContents, ReadLinks, ReadNames, ReadNotes, ReadPassages, ReadStore, ReadVectors, ReadWords,
+    Slot, StoredFile, StoredLink, StoredTexts, VectorReader, Word, WriteLinks, WriteNotes, WritePassages, WriteStore,
+    WriteVectors, WriteWords, has_key, ids_of, key_of, least_size, may_share, number_of,
 };
 pub use crate::terms::{HYPHENATED, QueryTerm, TermMatch};
 pub use crate::vectors::{Codes, Interval};
 
-use crate::chunk::TokenCount;
 use crate::dirs::canonical_vault;
-use crate::embed::{Embedder, Role};
+use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::WalkRules;
-use crate::indexer::{Indexer, SyncOptions};
+use crate::indexer::{Indexer, SyncOptions, is_of};
 use crate::note::ParseOptions;
 use crate::report::Report;
 use crate::search::Searcher;
@@ -67,7 +69,7 @@ pub fn sync(
 /// If the store cannot be read.
 pub fn searcher(store: impl ReadStore + 'static, embedder: Arc<dyn Embedder>) -> Result<Searcher> {
     let usable = is_of(store.embedder()?, &*embedder);
-    Searcher::new(store, Arc::new(move || Ok(Arc::clone(&embedder))), usable)
+    Searcher::new(Box::new(Mutex::new(store)), Arc::new(move || Ok(Arc::clone(&embedder))), usable)
 }
 
 /// One state of an index file, as a store.
@@ -78,90 +80,6 @@ pub fn file(index: &Path) -> Result<impl ReadStore + use<>> {
     let store = Store::open_read(index)?;
     store.pin()?;
     Ok(store)
-}
-
-/// A model that takes the vector of a text from a store, if that has one. A sync with it copies an index to another
-/// store, and computes only what is new.
-pub struct StoredVectors {
-    store: Mutex<Box<dyn ReadStore>>,
-    model: Arc<dyn Embedder>,
-}
-
-impl StoredVectors {
-    /// Takes the vectors of `store`, which `model` has computed.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OtherModel`] if another one has.
-    pub fn new(store: impl ReadStore + 'static, model: Arc<dyn Embedder>) -> Result<Self> {
-        match is_of(store.embedder()?, &*model) {
-            true => Ok(Self { store: Mutex::new(Box::new(store)), model }),
-            false => Err(Error::new(ErrorKind::OtherModel, "the vectors to copy are of another model")),
-        }
-    }
-
-    /// The vectors that the store has of some texts.
-    fn stored(&self, texts: &[&str]) -> Result<Vec<Option<Vec<f32>>>> {
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let keys: Vec<EmbeddingKey> = texts.iter().map(|text| key_of(text)).collect();
-        let (slots, read) = (store.slots_of(&keys)?, store.vectors()?);
-        keys.iter().map(|key| slots.get(key).map(|slot| read(*slot)).transpose()).collect()
-    }
-}
-
-impl TokenCount for StoredVectors {
-    fn count(&self, text: &str) -> usize {
-        self.model.count(text)
-    }
-}
-
-impl Embedder for StoredVectors {
-    fn id(&self) -> &str {
-        self.model.id()
-    }
-
-    fn dimensions(&self) -> usize {
-        self.model.dimensions()
-    }
-
-    fn max_tokens(&self) -> usize {
-        self.model.max_tokens()
-    }
-
-    fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
-        let mut vectors = match role {
-            Role::Passage => self.stored(texts)?,
-            Role::Query => vec![None; texts.len()],
-        };
-        let (missing, new): (Vec<&mut Option<Vec<f32>>>, Vec<&str>) =
-            vectors.iter_mut().zip(texts).filter(|(vector, _)| vector.is_none()).map(|(v, text)| (v, *text)).unzip();
-        if !new.is_empty() {
-            let computed = self.model.embed(&new, role)?;
-            missing.into_iter().zip(computed).for_each(|(vector, computed)| *vector = Some(computed));
-        }
-        // A model that returns too few is noticed by the indexer.
-        Ok(vectors.into_iter().flatten().collect())
-    }
-
-    fn known_share(&self, text: &str) -> f32 {
-        self.model.known_share(text)
-    }
-
-    fn is_english(&self) -> bool {
-        self.model.is_english()
-    }
-
-    fn is_remote(&self) -> bool {
-        self.model.is_remote()
-    }
-
-    fn batch_size(&self) -> usize {
-        self.model.batch_size()
-    }
-}
-
-/// Whether vectors of this model and of these dimensions are those of `embedder`.
-fn is_of(stored: Option<(String, usize)>, embedder: &dyn Embedder) -> bool {
-    stored.is_some_and(|(id, dimensions)| id == embedder.id() && dimensions == embedder.dimensions())
 }
 
 /// Checks that a vector can be a row: finite numbers, of length 1 at most.

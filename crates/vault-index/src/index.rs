@@ -2,6 +2,7 @@
 
 mod mutex;
 mod model;
+mod database;
 mod forget;
 mod rebuild;
 mod advice;
@@ -36,7 +37,7 @@ use crate::private_file::private_folder;
 use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
 use crate::store::{
-    PACE, REBUILDING_TO, REPAIR, ReadNotes, ReadPassages, ReadVectors, Store, WriteNotes, WritePassages,
+    Database, DatabaseIndex, DatabaseReader, PACE, REBUILDING_TO, REPAIR, ReadContents, ReadVectors, Store,
 };
 
 pub use graph::{GraphData, GraphNode, VaultFile};
@@ -72,6 +73,9 @@ pub struct Index {
     /// The number of readers that have been opened.
     readers: AtomicU64,
     reader: Mutex<Option<Store>>,
+    /// The index, if it is in a database; then there is no file.
+    database: Option<Arc<dyn DatabaseIndex>>,
+    database_reader: Mutex<Option<Box<dyn DatabaseReader>>>,
     /// The files that the last sync of this handle found, if all of them are in the index.
     synced: Mutex<Option<Fingerprint>>,
     /// Closed last, because only a connection that may write can fold the log into the file, and the last one should do
@@ -107,6 +111,8 @@ pub struct VaultState {
 pub struct Options {
     /// The index file. `None`: in the user's cache folder, keyed by the vault's canonical path.
     pub index_file: Option<PathBuf>,
+    /// The database that has the index instead of a file.
+    pub database: Option<Arc<dyn Database>>,
     /// The model by name. `None`: the model of the index, or the bundled one for a new index.
     pub model: Option<ModelName>,
     /// The address of a remote model.
@@ -128,6 +134,13 @@ impl Options {
     #[must_use]
     pub fn index_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.index_file = Some(file.into());
+        self
+    }
+
+    /// Sets the database that has the index instead of a file.
+    #[must_use]
+    pub fn database(mut self, database: Arc<dyn Database>) -> Self {
+        self.database = Some(database);
         self
     }
 
@@ -164,6 +177,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("index_file", &self.index_file)
+            .field("database", &self.database)
             .field("model", &self.model)
             .field("base_url", &self.base_url)
             .field("embedder", &self.embedder.as_ref().map(|embedder| embedder.id()))
@@ -197,9 +211,12 @@ impl Index {
     }
 
     fn of(vault: PathBuf, options: Options) -> Result<Self> {
-        let file = match &options.index_file {
-            Some(file) => std::path::absolute(file).map_err(|error| Error::io(file, error))?,
-            None => dirs::index_folder_of(&vault)?.join(INDEX_FILE),
+        let database = options.database.as_ref().map(|database| database.index_of(&vault));
+        let file = match (&database, &options.index_file) {
+            // For messages.
+            (Some(database), _) => PathBuf::from(database.address()),
+            (None, Some(file)) => std::path::absolute(file).map_err(|error| Error::io(file, error))?,
+            (None, None) => dirs::index_folder_of(&vault)?.join(INDEX_FILE),
         };
         let rules = WalkRules { exclude: options.exclude.clone() };
         Ok(Self {
@@ -210,6 +227,8 @@ impl Index {
             loaded: Mutex::default(),
             writer: Mutex::new(None),
             reader: Mutex::new(None),
+            database,
+            database_reader: Mutex::new(None),
             synced: Mutex::new(None),
             snapshot: Mutex::new(None),
             readers: AtomicU64::new(0),
@@ -221,7 +240,7 @@ impl Index {
         &self.vault
     }
 
-    /// The index file.
+    /// The index file; for an index in a database its address, without a password.
     pub fn index_file(&self) -> &Path {
         &self.file
     }
@@ -243,6 +262,14 @@ impl Index {
     /// `.vault.toml`, [`ErrorKind::Model`], [`ErrorKind::Damaged`], [`ErrorKind::Store`]. Everything that was committed
     /// before stays, and the next sync continues from there.
     pub fn sync_with(&self, options: &SyncOptions<'_>) -> Result<Report> {
+        self.sync_taking(&Ok, options)
+    }
+
+    /// Updates the index; `vectors` wraps the model.
+    fn sync_taking(&self, vectors: &WrapModel<'_>, options: &SyncOptions<'_>) -> Result<Report> {
+        if let Some(database) = &self.database {
+            return self.sync_database(&**database, vectors, options);
+        }
         let mut writer = self.writer()?;
         *lock(&self.synced) = None;
         let store = writer.as_mut().expect("opened by writer()");
@@ -252,7 +279,7 @@ impl Index {
             // The process that held the lock may have done it.
             let Some(differs) = self.differs(store)? else {
                 drop((writer, _embedding));
-                return self.sync_with(options);
+                return self.sync_taking(vectors, options);
             };
             let wanted = match self.unfinished_rebuild(store)? {
                 Some(wanted) => wanted,
@@ -265,7 +292,7 @@ impl Index {
             let deadline = options.deadline.into_iter().chain(within).min();
             return self.rebuild_into(store, &wanted, None, &SyncOptions { deadline, ..options.clone() });
         }
-        let embedder = self.embedder(store)?;
+        let embedder = vectors(self.embedder(store)?)?;
         let (report, fingerprint) = self.indexer(store, embedder.as_ref(), options).sync()?;
         *lock(&self.synced) = fingerprint;
         if !options.vectors || options.vectors_within.is_some() || store.meta(REBUILDING_TO)?.is_none() {
@@ -285,6 +312,9 @@ impl Index {
     /// Embeds pending texts as [`Index::sync_with`] does, without reading the vault. `None`: only a sync can continue.
     #[cfg(feature = "watch")]
     fn embed_with(&self, options: &SyncOptions<'_>) -> Result<Option<Report>> {
+        if self.database.is_some() {
+            return Ok(None);
+        }
         let writer = self.writer()?;
         let store = writer.as_ref().expect("opened by writer()");
         if self.differs(store)?.is_some() || store.meta(REBUILDING_TO)?.is_some() {
@@ -336,8 +366,8 @@ impl Index {
         Ok(young.into_iter().zip(known).all(|(file, known)| hash(file) == known))
     }
 
-    fn version_of(&self, store: &Store) -> Result<IndexVersion> {
-        Ok(IndexVersion { reader: self.readers.load(Ordering::Relaxed), data_version: store.data_version()? })
+    fn version_of(&self, store: &dyn ReadContents) -> Result<IndexVersion> {
+        Ok(IndexVersion { reader: self.readers.load(Ordering::Relaxed), data_version: store.version()? })
     }
 
     /// Returns a snapshot for searches; the same one until something is committed.
@@ -358,10 +388,18 @@ impl Index {
         }
         // The old snapshot is dropped first, so that the log that it reads can be folded into the file.
         *cached = None;
-        let store = Store::open_read(&self.file)?;
-        let (source, usable) = self.query_source(&store)?;
-        store.pin_for_search()?;
-        let searcher = Searcher::new(store, source, usable)?;
+        let searcher = match &self.database {
+            Some(database) => {
+                let (source, usable) = self.read(|store| self.query_source(store))?;
+                Searcher::new(database.snapshot()?, source, usable)?
+            }
+            None => {
+                let store = Store::open_read(&self.file)?;
+                let (source, usable) = self.query_source(&store)?;
+                store.pin_for_search()?;
+                Searcher::new(Box::new(Mutex::new(store)), source, usable)?
+            }
+        };
         *cached = Some((version, searcher.clone()));
         Ok(searcher)
     }
@@ -396,11 +434,13 @@ impl Index {
 
     /// The process that embeds for this index now, if there is one.
     pub fn embedding(&self) -> Option<String> {
+        self.only_file("").ok()?;
         file_lock::holder(&self.file, LockName::Embed)
     }
 
     /// The watcher that keeps this index up to date now, if there is one.
     pub fn watcher(&self) -> Option<String> {
+        self.only_file("").ok()?;
         file_lock::holder(&self.file, LockName::Watch)
     }
 
@@ -429,7 +469,7 @@ impl Index {
             Ok(Status {
                 vault: self.vault.clone(),
                 index: self.file.clone(),
-                index_bytes: store.bytes(),
+                index_bytes: store.bytes()?,
                 notes,
                 attachments,
                 chunks: store.passage_count()?,
@@ -453,26 +493,9 @@ impl Index {
         })
     }
 
-    /// The model of the index and the requested one, if they differ.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Damaged`], and other errors of reading the index.
-    #[doc(hidden)]
-    pub fn stale_model(&self) -> Result<Option<(String, String)>> {
-        if !self.file.exists() {
-            return Ok(None);
-        }
-        let Some(asked) = self.asked_model() else { return Ok(None) };
-        let has = match self.read(|store| store.meta("model")) {
-            // The model of a damaged index is unknown, and does not matter to a rebuild.
-            Err(error) if error.kind() == ErrorKind::Damaged => None,
-            has => has?,
-        };
-        Ok(has.filter(|has| *has != asked).map(|has| (has, asked)))
-    }
-
     /// The open writer, which the first call opens. It rebuilds an index of another format.
     fn writer(&self) -> Result<MutexGuard<'_, Option<Store>>> {
+        self.only_file("this")?;
         let mut writer = lock(&self.writer);
         if writer.is_none() {
             if let Some(folder) = self.file.parent() {
@@ -487,7 +510,10 @@ impl Index {
     }
 
     /// Calls `read` with the open reader, which the first call opens.
-    fn read<T>(&self, read: impl FnOnce(&Store) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, read: impl FnOnce(&dyn ReadContents) -> Result<T>) -> Result<T> {
+        if let Some(database) = &self.database {
+            return self.read_database(&**database, read);
+        }
         let mut reader = lock(&self.reader);
         if reader.is_none() {
             *reader = Some(Store::open_read(&self.file)?);
@@ -517,7 +543,11 @@ impl Index {
         Ok(())
     }
 
-    fn check_vault(&self, store: &Store) -> Result<()> {
+    fn check_vault(&self, store: &dyn ReadContents) -> Result<()> {
+        if self.database.is_some() {
+            // Its folder may be another one on each machine.
+            return Ok(());
+        }
         match store.meta("vault")? {
             Some(vault) if vault != self.vault.to_string_lossy() => Err(self.is_of(&vault)),
             Some(_) if store.embedder()?.is_some() && store.meta("model")?.is_some() => Ok(()),
@@ -550,6 +580,9 @@ impl Index {
             .with_remedy(REPAIR)
     }
 }
+
+/// Wraps a model before it embeds.
+type WrapModel<'a> = dyn Fn(Arc<dyn Embedder>) -> Result<Arc<dyn Embedder>> + 'a;
 
 /// The name of the index file in its folder.
 const INDEX_FILE: &str = "index.db";

@@ -15,6 +15,7 @@
 //! of an empty index.
 
 mod options;
+mod stored_vectors;
 mod words;
 mod prepare;
 mod text;
@@ -24,6 +25,8 @@ mod embed;
 pub(crate) use embed::EmbeddingSchedule;
 pub use options::SyncOptions;
 pub(crate) use pace::Pace;
+pub use stored_vectors::StoredVectors;
+pub(crate) use stored_vectors::is_of;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};

@@ -25,10 +25,6 @@ impl WriteStore for VaultStore {
         Ok(Box::new(transaction))
     }
 
-    fn meta(&self, key: &str) -> Result<Option<String>> {
-        self.setting(key)
-    }
-
     fn set_meta(&self, key: &str, value: &str) -> Result<()> {
         self.set_setting(key, value)
     }
@@ -77,8 +73,8 @@ impl Batch for Transaction<'_> {
             new.row("name", vault).plain(id.0).plain(n).text(&name.key).text(&name.text).plain(name.is_heading);
         }
         let mut tags = HashSet::new();
-        for (key, shown) in row.tags.iter().filter(|(key, _)| tags.insert(key)) {
-            new.row("tag", vault).text(key).plain(id.0).text(shown);
+        for (n, (key, shown)) in row.tags.iter().filter(|(key, _)| tags.insert(key)).enumerate() {
+            new.row("tag", vault).plain(id.0).plain(n).text(key).text(shown);
         }
         for (n, (key, value)) in row.properties.iter().enumerate() {
             new.row("property", vault).text(key).plain(id.0).plain(n).optional(value.number).text(&value.text);
@@ -134,7 +130,10 @@ impl Batch for Transaction<'_> {
     }
 
     fn commit(self: Box<Self>) -> Result<()> {
-        self.store.batch("COMMIT")?;
+        self.store.batch(
+            "INSERT INTO meta VALUES(@vault, 'commits', '1')
+             ON CONFLICT(vault, key) DO UPDATE SET value = (meta.value::bigint + 1)::text; COMMIT",
+        )?;
         self.store.is_writing.set(false);
         Ok(())
     }

@@ -18,7 +18,7 @@ pub(crate) struct NewRows(BTreeMap<&'static str, String>);
 pub(crate) struct NewRow<'a>(&'a mut String);
 
 /// How the rows of a table are written, where that is not a plain insertion.
-const SPECIAL: [(&str, &str); 4] = [
+const SPECIAL: [(&str, &str); 3] = [
     // Notes that were read: what is known of their files, and no warnings but those that follow.
     (
         "file",
@@ -26,9 +26,9 @@ const SPECIAL: [(&str, &str); 4] = [
            inode = new.inode, seen_ns = new.seen_ns, hash = new.hash, version = new.version
          FROM pg_temp.new_file AS new WHERE file.vault = @vault AND file.id = new.id;
          DELETE FROM warning USING pg_temp.new_file AS new
-         WHERE warning.vault = @vault AND warning.file = new.path AND warning.skipped <> 2",
+         WHERE warning.vault = @vault AND warning.file = new.path AND left(warning.file, 200) = left(new.path, 200)
+           AND warning.skipped <> 2",
     ),
-    ("tag", "INSERT INTO tag SELECT * FROM pg_temp.new_tag ON CONFLICT DO NOTHING"),
     ("vocabulary", "INSERT INTO vocabulary SELECT * FROM pg_temp.new_vocabulary ON CONFLICT DO NOTHING"),
     (
         "warning",

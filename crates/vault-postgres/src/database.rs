@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use postgres::error::SqlState;
 use postgres::{Client, Config, NoTls};
 use vault_index::{Embedder, Error, ErrorKind, Result};
 
+use crate::address;
 use crate::connection::{VaultStore, check_version, text};
 use crate::copy::temporary_tables;
 use crate::error::described;
@@ -16,48 +18,72 @@ const STATEMENT_LIMIT: Duration = Duration::from_secs(120);
 /// How long to wait for the server.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
+/// How long a connection may be silent before the server is asked whether it is still there: a sync embeds for minutes
+/// between two statements, and routers forget connections after some minutes.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// The time that the client takes by default.
+const CLIENT_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// Starts reading one state.
+pub(crate) const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+
 /// A database, by its address. No connection is open.
-pub struct Database(Config);
+#[derive(Clone)]
+pub struct Database {
+    config: Config,
+    /// The name of the vault, if the address has it.
+    vault: Option<String>,
+}
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The client leaves out the password.
-        f.debug_tuple("Database").field(&self.0).finish()
+        f.debug_tuple("Database").field(&self.address()).finish()
     }
 }
 
 impl Database {
-    /// Reads an address: `postgres://user@host/database`, or `host=… dbname=… user=…`.
+    /// Reads an address: `postgres://user@host/database`, or `host=… dbname=… user=…`. What it leaves out comes from the
+    /// service that it or `PGSERVICE` names, the variables `PGHOST`, `PGUSER` and so on, and the password file, as in
+    /// libpq. A `#name` after a URL names the vault of an [`Index`](vault_index::Index).
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] for an invalid text.
+    /// [`ErrorKind::Query`] for an invalid text, and for an `sslmode` that demands TLS.
     pub fn new(address: &str) -> Result<Self> {
-        let mut config: Config = address.parse().map_err(|error: postgres::Error| {
-            Error::new(ErrorKind::Query, "this is no address of a PostgreSQL database")
-                .because(error)
-                .with_remedy("write postgres://user@host/database")
-        })?;
+        let (mut config, vault) = address::parse(address, &|name| std::env::var(name).ok().filter(|v| !v.is_empty()))?;
+        if config.get_keepalives_idle() == CLIENT_KEEPALIVE {
+            config.keepalives_idle(KEEPALIVE);
+        }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_LIMIT);
         }
         if config.get_application_name().is_none() {
             config.application_name(&format!("vault-index {}", std::process::id()));
         }
-        Ok(Self(config))
+        Ok(Self { config, vault })
+    }
+
+    /// The address without its password.
+    pub fn address(&self) -> String {
+        address::shown(&self.config)
+    }
+
+    /// The name of the vault, if the address has it.
+    pub(crate) fn vault(&self) -> Option<&str> {
+        self.vault.as_deref()
     }
 
     /// Creates the extension, the schema and its tables, if they are missing. Needs the rights of the database's owner,
     /// and those of a superuser for the extension on servers that do not trust it.
     ///
     /// # Errors
-    /// [`ErrorKind::OtherFormat`] for tables of another version; [`ErrorKind::Store`].
+    /// [`ErrorKind::OtherFormat`] for tables of another version; [`ErrorKind::Store`] for a database whose encoding is not
+    /// UTF-8, among others.
     pub fn create_schema(&self) -> Result<()> {
         let mut client = self.connect()?;
         let mut transaction = client.transaction().map_err(described)?;
-        // Only one of several programs creates it.
-        let lock = format!("SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)");
         let exists = transaction
-            .batch_execute(&lock)
+            .batch_execute(&schema::lock())
             .and_then(|()| {
                 transaction.query_typed("SELECT to_regclass('vault_search.schema_version') IS NOT NULL", &[])
             })
@@ -66,7 +92,24 @@ impl Database {
             let version = transaction.query_typed("SELECT version FROM vault_search.schema_version", &[]);
             return check_version(version.map_err(described)?.first().map(|row| row.get(0)));
         }
-        transaction.batch_execute(&schema::create()).and_then(|()| transaction.commit()).map_err(described)
+        let encoding = transaction.query_typed("SELECT current_setting('server_encoding')", &[]).map_err(described)?;
+        let encoding: &str = encoding[0].get(0);
+        if encoding != "UTF8" {
+            return Err(Error::new(ErrorKind::Store, format!("the database has the encoding {encoding}, not UTF8"))
+                .with_remedy("create another one: createdb --encoding=UTF8 --template=template0 NAME"));
+        }
+        let created = transaction.batch_execute(&schema::create()).and_then(|()| transaction.commit());
+        created.map_err(|error| {
+            let lacks_right = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+            let error = described(error);
+            match lacks_right {
+                true => error.with_remedy(
+                    "ask the owner of the database for GRANT CREATE ON DATABASE, and an administrator for CREATE \
+                     EXTENSION vector; or let the owner create the index",
+                ),
+                false => error,
+            }
+        })
     }
 
     /// Adds a vault without notes, and its two roles, whose names are returned: that of readers and that of writers.
@@ -77,8 +120,9 @@ impl Database {
     pub fn create_vault(&self, name: &str) -> Result<(String, String)> {
         let mut client = self.connect()?;
         let mut transaction = client.transaction().map_err(described)?;
+        transaction.batch_execute(&schema::lock()).map_err(described)?;
         let sql = "INSERT INTO vault_search.vault(name) VALUES($1) ON CONFLICT DO NOTHING RETURNING id";
-        let rows = transaction.query_typed(sql, &[text(&name)]).map_err(described)?;
+        let rows = transaction.query_typed(sql, &[text(&name)]).map_err(cannot_add)?;
         let Some(row) = rows.first() else {
             return Err(Error::new(ErrorKind::Query, format!("there is a vault {name:?} already")));
         };
@@ -92,24 +136,36 @@ impl Database {
         transaction
             .batch_execute(&schema::create_vault(id, &reader, &writer))
             .and_then(|()| transaction.commit())
-            .map_err(described)?;
+            .map_err(cannot_add)?;
         Ok((reader, writer))
     }
 
-    /// Removes a vault with its roles. Needs the rights of the database's owner.
+    /// Removes a vault with its roles. Needs the rights of the database's owner. Waits for the sessions that use this
+    /// vault, for 10 seconds at most. If sessions use other vaults, its empty tables stay until another vault is removed.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`]; [`ErrorKind::Store`].
+    /// [`ErrorKind::NotFound`]; [`ErrorKind::Locked`] while the vault is being used; [`ErrorKind::Store`].
     pub fn forget_vault(&self, name: &str) -> Result<()> {
         let mut client = self.connect()?;
-        let sql = "SELECT id, reader::text, writer::text FROM vault_search.vault WHERE name = $1";
-        let rows = client.query_typed(sql, &[text(&name)]).map_err(described)?;
-        let row = rows.first().ok_or_else(|| no_vault(name))?;
         let mut transaction = client.transaction().map_err(described)?;
+        transaction.batch_execute(&schema::lock()).map_err(described)?;
+        let sql = "SELECT id, reader::text, writer::text FROM vault_search.vault WHERE name = $1";
+        let rows = transaction.query_typed(sql, &[text(&name)]).map_err(described)?;
+        let row = rows.first().ok_or_else(|| no_vault(name))?;
         transaction
-            .batch_execute(&schema::drop_vault(row.get(0), row.get(1), row.get(2)))
+            .batch_execute(&schema::remove_vault(row.get(0), row.get(1), row.get(2)))
             .and_then(|()| transaction.commit())
-            .map_err(described)
+            .map_err(described)?;
+        let mut transaction = client.transaction().map_err(described)?;
+        // Another session uses the tables: the next removal tries again.
+        let dropped = transaction
+            .batch_execute(&schema::lock())
+            .and_then(|()| transaction.batch_execute(&schema::drop_partitions()))
+            .and_then(|()| transaction.commit());
+        match dropped {
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(()),
+            dropped => dropped.map_err(described),
+        }
     }
 
     /// The names of the vaults that this user may read.
@@ -128,8 +184,8 @@ impl Database {
     /// [`ErrorKind::NotFound`] for a vault that does not exist or that this user may not read;
     /// [`ErrorKind::OtherFormat`]; [`ErrorKind::Store`].
     pub fn reader(&self, vault: &str) -> Result<VaultStore> {
-        let store = self.open(vault)?;
-        store.batch("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")?;
+        let (store, _) = self.open(vault)?;
+        store.batch(BEGIN_READING)?;
         store.check_version()?;
         Ok(store)
     }
@@ -139,28 +195,44 @@ impl Database {
     /// # Errors
     /// [`ErrorKind::Locked`], which names who writes; [`ErrorKind::OtherModel`]; those of [`reader`](Self::reader).
     pub fn writer(&self, vault: &str, embedder: &dyn Embedder, wait: Duration) -> Result<VaultStore> {
-        let store = self.open(vault)?;
-        store.check_version()?;
-        lock(&store, vault, wait)?;
-        store.has_lock.set(true);
-        store.batch(&temporary_tables())?;
+        let store = self.locked(vault, wait)?;
         store.set_embedder(embedder)?;
         Ok(store)
     }
 
-    fn open(&self, vault: &str) -> Result<VaultStore> {
+    /// Opens a vault with the lock of its writer.
+    pub(crate) fn locked(&self, vault: &str, wait: Duration) -> Result<VaultStore> {
+        let (store, missing) = self.open(vault)?;
+        store.check_version()?;
+        if let Some(grant) = missing {
+            return Err(Error::new(ErrorKind::Store, format!("your role may read the vault {vault:?}, not write it"))
+                .with_remedy(format!("ask the owner of the tables for {grant}")));
+        }
+        lock(&store, vault, wait)?;
+        store.has_lock.set(true);
+        store.batch(&temporary_tables())?;
+        Ok(store)
+    }
+
+    /// Also returns the grant that this user needs in order to write.
+    fn open(&self, vault: &str) -> Result<(VaultStore, Option<String>)> {
         let mut client = self.connect()?;
-        let sql = "SELECT id FROM vault_search.vault WHERE name = $1";
+        // The owner of the tables may write without the role.
+        let sql = "SELECT id, CASE WHEN NOT (pg_has_role(writer, 'USAGE') OR pg_has_role(relowner, 'USAGE'))
+               THEN format('GRANT %I TO %I', writer, current_user) END
+             FROM vault_search.vault, pg_class WHERE pg_class.oid = 'vault_search.vault'::regclass AND name = $1";
         let rows = client.query_typed(sql, &[text(&vault)]).map_err(described)?;
-        let id = rows.first().ok_or_else(|| no_vault(vault))?.get(0);
-        Ok(VaultStore::new(client, id))
+        let row = rows.first().ok_or_else(|| no_vault(vault))?;
+        Ok((VaultStore::new(client, row.get(0)), row.get(1)))
     }
 
     /// Connects. Names without a schema mean our tables and pgvector's functions; a temporary table never hides one.
+    /// Statements have a limit of time, unless the user, the role or the server has set one.
     fn connect(&self) -> Result<Client> {
-        let mut client = self.0.connect(NoTls).map_err(described)?;
+        let mut client = self.config.connect(NoTls).map_err(described)?;
         let settings = format!(
-            "SET statement_timeout = {};
+            "SELECT set_config('statement_timeout', '{}', false) FROM pg_settings
+               WHERE name = 'statement_timeout' AND source = 'default';
              SELECT set_config('search_path', 'vault_search, ' || quote_ident(nspname) || ', pg_temp', false)
              FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'",
             STATEMENT_LIMIT.as_millis()
@@ -170,9 +242,18 @@ impl Database {
     }
 }
 
+/// The error of adding a vault.
+fn cannot_add(error: postgres::Error) -> Error {
+    match error.code() {
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => described(error)
+            .with_remedy("let the owner of the tables add the vault; this also needs the right CREATEROLE"),
+        _ => described(error),
+    }
+}
+
 fn no_vault(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no vault {name:?} that you may read"))
-        .with_remedy("check the name, or ask the owner of the database for its reader role")
+        .with_remedy("check the name; `vault-index sync` adds a vault, and its owner grants its reader role")
 }
 
 /// Takes the lock of the vault's writer until the connection ends.
@@ -182,14 +263,14 @@ fn lock(store: &VaultStore, vault: &str, wait: Duration) -> Result<()> {
         return Ok(());
     }
     let milliseconds = wait.as_millis().max(1);
-    // The limit for statements does not count while waiting.
+    // The limit for statements does not count while waiting. The lock outlives the transaction.
     let waits = format!(
-        "SET statement_timeout = 0; SET lock_timeout = {milliseconds}; SELECT pg_advisory_lock({LOCK_CLASS}, @vault);
-         SET statement_timeout = {}; SET lock_timeout = 0",
-        STATEMENT_LIMIT.as_millis()
+        "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {milliseconds};
+         SELECT pg_advisory_lock({LOCK_CLASS}, @vault); COMMIT"
     );
     match store.batch(&waits) {
         Err(error) if error.kind() == ErrorKind::Locked => {
+            store.batch("ROLLBACK")?;
             let who = store.first(WRITER, &[], |row| row.get::<_, String>(0))?.unwrap_or_default();
             Err(Error::new(ErrorKind::Locked, format!("the vault {vault:?} is being written by {who}"))
                 .with_remedy("try again when it is done"))

@@ -7,7 +7,9 @@ use vault_index::{Error, ErrorKind};
 
 /// The meaning of an error of the client for the user.
 pub(crate) fn described(error: postgres::Error) -> Error {
+    let server = error.as_db_error();
     let (kind, message, remedy) = match error.code() {
+        Some(_) if server.is_some_and(|server| server.message().starts_with("no pg_hba.conf entry")) => NOT_ADMITTED,
         Some(code) => of_state(code),
         None if error.is_closed() => CONNECTION_LOST,
         None if error.source().is_some_and(|cause| cause.is::<std::io::Error>()) => (
@@ -18,9 +20,9 @@ pub(crate) fn described(error: postgres::Error) -> Error {
         None => (ErrorKind::Store, "the database server answered something unexpected", "see the cause"),
     };
     let described = Error::new(kind, message).with_remedy(remedy);
-    match error.as_db_error() {
+    match server {
         // Its detail can hold the values of a row.
-        Some(server) => described.because(server.message()),
+        Some(server) => described.because(server.message().to_owned()),
         None => described.because(error),
     }
 }
@@ -31,22 +33,35 @@ const CONNECTION_LOST: (ErrorKind, &str, &str) = (
     "try again; what was committed is kept, and the next sync continues from there",
 );
 
+/// The server says so, whether it accepts only TLS or nothing from this address.
+const NOT_ADMITTED: (ErrorKind, &str, &str) = (
+    ErrorKind::Store,
+    "the database server does not accept this connection without TLS",
+    "connect through its socket, or through a tunnel (ssh -L), because this program has no TLS yet; or let its \
+     administrator add an entry to pg_hba.conf",
+);
+
 fn of_state(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {
     let class = code.code().get(..2).unwrap_or_default();
     match *code {
         SqlState::TOO_MANY_CONNECTIONS => (
             ErrorKind::Store,
-            "the database server has no connection left",
-            "try again later, or raise max_connections",
+            "the database server has no connection left for you",
+            "try again later, or let its administrator raise max_connections or the limit of your role",
         ),
         SqlState::CANNOT_CONNECT_NOW => {
             (ErrorKind::Store, "the database server is starting or stopping", "try again in a moment")
         }
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT | SqlState::IDLE_SESSION_TIMEOUT => (
+            ErrorKind::Store,
+            "the database server ended the session because it was idle",
+            "try again; if this happens often, raise idle_session_timeout and idle_in_transaction_session_timeout",
+        ),
         SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => CONNECTION_LOST,
         SqlState::READ_ONLY_SQL_TRANSACTION => (
             ErrorKind::Store,
             "the database server is read-only, as a replica is",
-            "write to the primary server; searches may use this one",
+            "write to the primary server; searches can use this one",
         ),
         SqlState::QUERY_CANCELED => (
             ErrorKind::Store,
@@ -54,7 +69,7 @@ fn of_state(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {
             "try again when it has less to do, or raise statement_timeout",
         ),
         SqlState::LOCK_NOT_AVAILABLE => {
-            (ErrorKind::Locked, "the vault is being written by another process", "try again when it is done")
+            (ErrorKind::Locked, "the vault is being used by another process", "try again when it is done")
         }
         SqlState::DISK_FULL => (
             ErrorKind::Store,
@@ -64,16 +79,21 @@ fn of_state(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {
         SqlState::INSUFFICIENT_PRIVILEGE => (
             ErrorKind::Store,
             "your role lacks the right to do this",
-            "ask the owner of the database for the vault's reader or writer role",
+            "ask the owner of the tables to grant you the vault's reader or writer role",
         ),
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             (ErrorKind::Store, "the database server refused the login", "check user and password")
         }
+        SqlState::FEATURE_NOT_SUPPORTED | SqlState::UNDEFINED_FILE => (
+            ErrorKind::Store,
+            "the database server lacks the extension pgvector",
+            "install it on the server; rented servers have it among their extensions",
+        ),
         SqlState::INVALID_CATALOG_NAME => {
             (ErrorKind::NotFound, "there is no such database", "check its name, or create it with createdb")
         }
         SqlState::UNDEFINED_TABLE | SqlState::INVALID_SCHEMA_NAME => {
-            (ErrorKind::NotFound, "the database has no index yet", "let its owner create the schema")
+            (ErrorKind::NotFound, "the database has no index yet", "let its owner run `vault-index sync` with it")
         }
         _ if class == "XX" => (
             ErrorKind::Damaged,

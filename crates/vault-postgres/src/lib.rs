@@ -26,6 +26,9 @@
 //! # Ok::<(), vault_index::Error>(())
 //! ```
 //!
+//! [`Database`] is also a [`backend::Database`](vault_index::backend::Database), so an
+//! [`Index`](vault_index::Index) can be of one.
+//!
 //! # Rights
 //! The server enforces them, not this program. Each vault has a role that may read it and one that may write it; the
 //! owner of the database grants them to people. Row-level security on the partitioned tables shows a role its vaults
@@ -46,6 +49,7 @@ mod nul;
 mod schema;
 mod copy;
 mod connection;
+mod address;
 mod database;
 mod notes;
 mod names;
@@ -53,7 +57,9 @@ mod links;
 mod words;
 mod passages;
 mod vectors;
+mod contents;
 mod batch;
+mod index;
 
 pub use connection::VaultStore;
 pub use database::Database;

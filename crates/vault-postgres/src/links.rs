@@ -2,7 +2,7 @@
 
 use postgres::Row;
 use postgres::types::Type;
-use vault_index::backend::{ReadLinks, StoredLink, WriteLinks, ids_of, number_of};
+use vault_index::backend::{ReadLinks, StoredLink, WriteLinks, ids_of};
 use vault_index::{FileId, LinkKind, Result};
 
 use crate::connection::{Param, VaultStore, int, optional_string, string};
@@ -12,7 +12,7 @@ use crate::notes::file_id;
 pub(crate) const KINDS: [LinkKind; 3] = [LinkKind::Wikilink, LinkKind::Markdown, LinkKind::Embed];
 
 impl VaultStore {
-    fn links(&self, condition: &str, params: &[Param<'_>]) -> Result<Vec<StoredLink>> {
+    pub(crate) fn links(&self, condition: &str, params: &[Param<'_>]) -> Result<Vec<StoredLink>> {
         let sql = "SELECT id, source, line, kind, raw, path, subpath, target FROM link WHERE vault = @vault AND";
         self.all(&format!("{sql} {condition}"), params, stored_link)
     }
@@ -35,10 +35,6 @@ impl ReadLinks for VaultStore {
 }
 
 impl WriteLinks for VaultStore {
-    fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>> {
-        self.links("name = $1", &[int(&number_of(name_key))])
-    }
-
     fn links_after(&self, after: i64, limit: usize) -> Result<Vec<StoredLink>> {
         self.links("id > $1 ORDER BY id LIMIT $2", &[int(&after), int(&(limit as i64))])
     }

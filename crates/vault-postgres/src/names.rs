@@ -9,7 +9,7 @@ use crate::notes::{file_id, path};
 use crate::nul::escape;
 
 /// For rows of `name`: whether it counts as a name of the note.
-const IS_NAME: &str = "NOT (is_heading AND text IN (SELECT text FROM shared_heading WHERE vault = @vault))";
+pub(crate) const IS_NAME: &str = "NOT (is_heading AND text IN (SELECT text FROM shared_heading WHERE vault = @vault))";
 
 impl ReadNames for VaultStore {
     fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>> {

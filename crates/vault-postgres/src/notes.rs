@@ -7,28 +7,37 @@ use postgres::types::Type;
 use serde::de::DeserializeOwned;
 use vault_index::backend::{
     Anchors, FileStat, KnownFile, NoteMeta, PropertyValue, ReadNotes, StoredFile, StoredTexts, WriteNotes, has_key,
-    ids_of,
+    ids_of, number_of,
 };
-use vault_index::{FileId, FileKind, NoteWarning, Result, SkippedNote, TagCount, VaultPath, Warning};
+use vault_index::{FileId, FileKind, Result, TagCount, VaultPath, Warning};
 
-use crate::connection::{VaultStore, damaged, int, string, text};
+use crate::connection::{VaultStore, damaged, int, optional_string, string, text};
 use crate::nul::escape;
+use crate::schema::equals;
 
 /// In the order of their numbers in the column `kind`.
 const KINDS: [FileKind; 3] = [FileKind::Attachment, FileKind::Markdown, FileKind::Canvas];
 
 /// Marks a note that has not been read yet.
-const UNREAD: [u8; 32] = [0; 32];
+pub(crate) const UNREAD: [u8; 32] = [0; 32];
 
 /// The value of the column `skipped` of a warning that was found while listing the vault.
 const FOUND_BY_WALK: i16 = 2;
 
 /// The title is NULL if it is the first heading of many notes.
-const NOTE_META: &str = "SELECT note.id, file.path,
+pub(crate) const NOTE_META: &str = "SELECT note.id, file.path,
     CASE WHEN title_source = 1 AND title IN (SELECT text FROM shared_heading WHERE vault = @vault) THEN NULL
       ELSE title END,
     note.tags, file.modified_ns
   FROM note JOIN file ON file.id = note.id AND file.vault = @vault WHERE note.vault = @vault";
+
+/// The condition that a tag is nested below another one: its key is between `key/` and `key0`, because `0` follows `/`.
+fn is_below(table: &str, key: &str) -> String {
+    format!(
+        "{table}.key >= {key} || '/' AND {table}.key < {key} || '0'
+         AND left({table}.key, 200) >= left({key} || '/', 200) AND left({table}.key, 200) <= left({key} || '0', 200)"
+    )
+}
 
 /// The id of a file.
 pub(crate) fn file_id(row: &Row, column: usize) -> FileId {
@@ -39,6 +48,19 @@ pub(crate) fn file_id(row: &Row, column: usize) -> FileId {
 pub(crate) fn path(row: &Row, column: usize) -> Result<VaultPath> {
     let text = string(row, column);
     VaultPath::new(&text).ok_or_else(|| damaged(format!("the index has {text:?} for a path")))
+}
+
+/// A row of [`NOTE_META`].
+pub(crate) fn note_meta(row: &Row) -> Result<NoteMeta> {
+    let path = path(row, 1)?;
+    let title = optional_string(row, 2);
+    Ok(NoteMeta {
+        id: file_id(row, 0),
+        title: title.unwrap_or_else(|| path.stem().to_owned()),
+        path,
+        tags: json(row, 3),
+        modified_ns: row.get(4),
+    })
 }
 
 /// A value that was written as JSON.
@@ -67,24 +89,13 @@ impl ReadNotes for VaultStore {
     }
 
     fn file_id(&self, path: &VaultPath) -> Result<Option<FileId>> {
-        let sql = "SELECT id FROM file WHERE vault = @vault AND path = $1";
-        self.first(sql, &[text(&path.as_str())], |row| file_id(row, 0))
+        let sql = format!("SELECT id FROM file WHERE vault = @vault AND {}", equals("path", "$1"));
+        self.first(&sql, &[text(&path.as_str())], |row| file_id(row, 0))
     }
 
     fn note_meta(&self, id: FileId) -> Result<Option<NoteMeta>> {
         let rows = self.rows(&format!("{NOTE_META} AND note.id = $1"), &[int(&id.0.into())])?;
-        let meta = |row: &Row| {
-            let path = path(row, 1)?;
-            let title = crate::connection::optional_string(row, 2);
-            Ok(NoteMeta {
-                id: file_id(row, 0),
-                title: title.unwrap_or_else(|| path.stem().to_owned()),
-                path,
-                tags: json(row, 3),
-                modified_ns: row.get(4),
-            })
-        };
-        rows.first().map(meta).transpose()
+        rows.first().map(note_meta).transpose()
     }
 
     fn anchors(&self, id: FileId) -> Result<Option<Anchors>> {
@@ -93,18 +104,25 @@ impl ReadNotes for VaultStore {
     }
 
     fn notes_with_tag(&self, key: &str) -> Result<Vec<FileId>> {
-        // Nested tags are between `key/` and `key0`, because `0` follows `/`.
-        let sql = "SELECT note FROM tag WHERE vault = @vault AND (key = $1 OR (key >= $1 || '/' AND key < $1 || '0'))";
-        self.all(sql, &[text(&escape(key))], |row| file_id(row, 0))
+        let sql = format!(
+            "SELECT note FROM tag WHERE vault = @vault AND ({} OR ({}))",
+            equals("key", "$1"),
+            is_below("tag", "$1")
+        );
+        self.all(&sql, &[text(&escape(key))], |row| file_id(row, 0))
     }
 
     fn tag_counts(&self) -> Result<Vec<TagCount>> {
-        let sql = "SELECT (SELECT shown FROM tag AS first JOIN file ON file.id = first.note AND file.vault = @vault
-                     WHERE first.vault = @vault AND first.key = tag.key ORDER BY path LIMIT 1), count(*),
-               (SELECT count(DISTINCT note) FROM tag AS below WHERE below.vault = @vault
-                AND (below.key = tag.key OR (below.key >= tag.key || '/' AND below.key < tag.key || '0')))
-             FROM tag WHERE vault = @vault GROUP BY key ORDER BY key";
-        self.all(sql, &[], |row| {
+        let sql = format!(
+            "SELECT (SELECT shown FROM tag AS first JOIN file ON file.id = first.note AND file.vault = @vault
+                     WHERE first.vault = @vault AND {} ORDER BY path LIMIT 1), count(*),
+               (SELECT count(DISTINCT note) FROM tag AS below WHERE below.vault = @vault AND ({} OR ({})))
+             FROM tag WHERE vault = @vault GROUP BY key ORDER BY key",
+            equals("first.key", "tag.key"),
+            equals("below.key", "tag.key"),
+            is_below("below", "tag.key")
+        );
+        self.all(&sql, &[], |row| {
             TagCount::new(string(row, 0), row.get::<_, i64>(1) as usize, row.get::<_, i64>(2) as usize)
         })
     }
@@ -116,15 +134,16 @@ impl ReadNotes for VaultStore {
         let like = if is_plain { format!("%{last}\":%") } else { "%".to_string() };
         let sql = "SELECT id, frontmatter FROM note WHERE vault = @vault AND frontmatter ILIKE $1 ORDER BY id";
         let maps = self.rows(sql, &[text(&like)])?;
-        let sql = "SELECT DISTINCT note FROM property WHERE vault = @vault AND key = $1";
-        let mut notes = self.all(sql, &[text(&escape(key))], |row| file_id(row, 0))?;
+        let sql = format!("SELECT DISTINCT note FROM property WHERE vault = @vault AND {}", equals("key", "$1"));
+        let mut notes = self.all(&sql, &[text(&escape(key))], |row| file_id(row, 0))?;
         notes.extend(maps.iter().filter(|row| has_key(&json(row, 1), key)).map(|row| file_id(row, 0)));
         Ok(notes)
     }
 
     fn property_values(&self, key: &str) -> Result<Vec<(FileId, PropertyValue)>> {
-        let sql = "SELECT note, number, text FROM property WHERE vault = @vault AND key = $1 ORDER BY note, n";
-        self.all(sql, &[text(&escape(key))], |row| {
+        let is_of = equals("key", "$1");
+        let sql = format!("SELECT note, number, text FROM property WHERE vault = @vault AND {is_of} ORDER BY note, n");
+        self.all(&sql, &[text(&escape(key))], |row| {
             (file_id(row, 0), PropertyValue { number: row.get(1), text: string(row, 2) })
         })
     }
@@ -156,15 +175,6 @@ impl VaultStore {
 }
 
 impl WriteNotes for VaultStore {
-    fn files(&self) -> Result<Vec<StoredFile>> {
-        let sql = "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
-             FROM file WHERE vault = @vault";
-        let rows = self.rows(sql, &[])?;
-        let mut files = rows.iter().map(stored_file).collect::<Result<Vec<_>>>()?;
-        files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
-        Ok(files)
-    }
-
     fn next_file_id(&self) -> Result<u32> {
         let next = self.count("SELECT coalesce(max(id), 0) + 1 FROM file WHERE vault = @vault", &[])?;
         u32::try_from(next).map_err(|_| damaged("a file has a number that is too large"))
@@ -240,31 +250,17 @@ impl WriteNotes for VaultStore {
         Ok(!removed.is_empty())
     }
 
-    fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)> {
-        let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
-        let sql = "SELECT file, skipped, kind, line, message FROM warning WHERE vault = @vault
-             ORDER BY file, line NULLS FIRST, n";
-        for row in &self.rows(sql, &[])? {
-            let path = string(row, 0);
-            if row.get::<_, i16>(1) != 0 {
-                skipped.push(SkippedNote::new(path, string(row, 4)));
-            } else if let Some(warning) = warning(row, 2) {
-                warnings.push(NoteWarning::new(path, warning));
-            }
-        }
-        Ok((skipped, warnings))
-    }
-
     fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {
-        let sql = "DELETE FROM warning WHERE vault = @vault AND file = $1 AND skipped <> $2";
-        self.run(sql, &[text(&escape(file)), (&FOUND_BY_WALK, Type::INT2)])?;
+        let sql = format!("DELETE FROM warning WHERE vault = @vault AND {} AND skipped <> $2", equals("file", "$1"));
+        self.run(&sql, &[text(&escape(file)), (&FOUND_BY_WALK, Type::INT2)])?;
         self.add_warnings(skipped.into(), warnings.iter().map(|warning| (file, warning)));
         Ok(())
     }
 
     fn move_warnings(&self, from: &str, to: &str) -> Result<()> {
-        let sql = "UPDATE warning SET file = $2 WHERE vault = @vault AND file = $1 AND skipped <> $3";
-        self.run(sql, &[text(&escape(from)), text(&escape(to)), (&FOUND_BY_WALK, Type::INT2)])
+        let is_of = equals("file", "$1");
+        let sql = format!("UPDATE warning SET file = $2 WHERE vault = @vault AND {is_of} AND skipped <> $3");
+        self.run(&sql, &[text(&escape(from)), text(&escape(to)), (&FOUND_BY_WALK, Type::INT2)])
     }
 
     fn walk_warnings(&self) -> Result<Vec<(String, Warning)>> {
@@ -283,14 +279,14 @@ impl WriteNotes for VaultStore {
     fn put_former_path(&self, path: &VaultPath, file: Option<FileId>) -> Result<()> {
         let file = file.map(|file| i64::from(file.0));
         self.run(
-            "INSERT INTO former_path(vault, path, file) VALUES(@vault, $1, $2) ON CONFLICT(vault, path) DO UPDATE
+            "INSERT INTO former_path(vault, key, path, file) VALUES(@vault, $3, $1, $2) ON CONFLICT(vault, key) DO UPDATE
              SET file = CASE WHEN former_path.file IS NOT DISTINCT FROM excluded.file THEN former_path.file END",
-            &[text(&path.as_str()), (&file, Type::INT8)],
+            &[text(&path.as_str()), (&file, Type::INT8), int(&number_of(path.as_str()))],
         )
     }
 }
 
-fn stored_file(row: &Row) -> Result<StoredFile> {
+pub(crate) fn stored_file(row: &Row) -> Result<StoredFile> {
     let hash: Option<Vec<u8>> = row.get(9);
     Ok(StoredFile {
         known: KnownFile {
@@ -312,7 +308,7 @@ fn stored_file(row: &Row) -> Result<StoredFile> {
 }
 
 /// The path whose encoded bytes this operating system stored.
-fn os_path(bytes: Vec<u8>) -> PathBuf {
+pub(crate) fn os_path(bytes: Vec<u8>) -> PathBuf {
     #[cfg(unix)]
     let path = <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes);
     #[cfg(not(unix))]
@@ -321,7 +317,7 @@ fn os_path(bytes: Vec<u8>) -> PathBuf {
 }
 
 /// The columns kind, line and message. `None` if this program does not know the kind.
-fn warning(row: &Row, first: usize) -> Option<Warning> {
+pub(crate) fn warning(row: &Row, first: usize) -> Option<Warning> {
     let kind = serde_json::from_str(&string(row, first)).ok()?;
     let line = row.get::<_, Option<i64>>(first + 1).and_then(|line| line.try_into().ok());
     Some(Warning { kind, line, message: string(row, first + 2) })

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use postgres::Row;
 use postgres::types::Type;
 use vault_index::backend::{
-    EmbeddingKey, PassageRow, PassageText, PendingText, ReadPassages, ReadVectors, Slot, WritePassages, least_size,
+    EmbeddingKey, PassageRow, PassageText, PendingText, ReadPassages, ReadVectors, Slot, WritePassages,
 };
 use vault_index::{FileId, Result};
 
@@ -130,15 +130,6 @@ impl WritePassages for VaultStore {
             notes.drain(..done);
         }
         Ok(pending)
-    }
-
-    fn pending_size(&self, texts: usize) -> Result<u64> {
-        let sql = "SELECT coalesce(sum(tokens), 0)::bigint FROM passage WHERE vault = @vault AND vector IS NULL";
-        Ok(self.count(sql, &[])? as u64 + least_size(texts))
-    }
-
-    fn is_pending(&self, id: i64) -> Result<bool> {
-        self.is_without_vector(id)
     }
 
     fn place_of(&self, id: i64) -> Result<Option<(String, Option<u32>)>> {

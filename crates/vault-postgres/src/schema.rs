@@ -12,6 +12,9 @@
 //! | `vocabulary` | a word, and its stem if that is another word |
 //! | `embedding` | the vector of a text, by the key of the text |
 //!
+//! Paths, tags and keys of properties have no limit, but a row of a B-tree has 2.7 kB at most: they are indexed by their
+//! first characters ([`equals`]). Terms and names are short.
+//!
 //! All tables with a column `vault` are partitioned by it. Texts have the collation "C", so that they compare by bytes
 //! as they do in the index file, whatever the locale of the server.
 
@@ -26,7 +29,7 @@ pub(crate) const LOCK_CLASS: i32 = 0x7669_6478;
 
 /// The partitioned tables: name, columns besides the vault's, primary key besides the vault's.
 pub(crate) const TABLES: [(&str, &str, &str); 17] = [
-    ("meta", "key text COLLATE \"C\" NOT NULL, value text NOT NULL", "key"),
+    ("meta", "key text COLLATE \"C\" NOT NULL, value text COLLATE \"C\" NOT NULL", "key"),
     (
         "file",
         "id bigint NOT NULL, path text COLLATE \"C\" NOT NULL, disk bytea, kind smallint NOT NULL,
@@ -36,8 +39,8 @@ pub(crate) const TABLES: [(&str, &str, &str); 17] = [
     ),
     (
         "note",
-        "id bigint NOT NULL, title text COLLATE \"C\" NOT NULL, title_source bigint NOT NULL, aliases text NOT NULL,
-         tags text NOT NULL, frontmatter text NOT NULL, anchors text NOT NULL, words bigint NOT NULL,
+        "id bigint NOT NULL, title text COLLATE \"C\" NOT NULL, title_source bigint NOT NULL, aliases text COLLATE \"C\" NOT NULL,
+         tags text COLLATE \"C\" NOT NULL, frontmatter text COLLATE \"C\" NOT NULL, anchors text COLLATE \"C\" NOT NULL, words bigint NOT NULL,
          file_title text COLLATE \"C\", title_vector bigint",
         "id",
     ),
@@ -48,11 +51,11 @@ pub(crate) const TABLES: [(&str, &str, &str); 17] = [
         "note, n",
     ),
     ("shared_heading", "text text COLLATE \"C\" NOT NULL", "text"),
-    ("tag", "key text COLLATE \"C\" NOT NULL, note bigint NOT NULL, shown text NOT NULL", "key, note"),
+    ("tag", "note bigint NOT NULL, n bigint NOT NULL, key text COLLATE \"C\" NOT NULL, shown text COLLATE \"C\" NOT NULL", "note, n"),
     (
         "property",
         "key text COLLATE \"C\" NOT NULL, note bigint NOT NULL, n bigint NOT NULL, number double precision,
-         text text NOT NULL",
+         text text COLLATE \"C\" NOT NULL",
         "note, n",
     ),
     (
@@ -63,25 +66,26 @@ pub(crate) const TABLES: [(&str, &str, &str); 17] = [
     ),
     (
         "passage_text",
-        "id bigint NOT NULL, headings text NOT NULL, line bigint NOT NULL, end_line bigint NOT NULL,
-         start_byte bigint NOT NULL, end_byte bigint NOT NULL, text text NOT NULL",
+        "id bigint NOT NULL, headings text COLLATE \"C\" NOT NULL, line bigint NOT NULL, end_line bigint NOT NULL,
+         start_byte bigint NOT NULL, end_byte bigint NOT NULL, text text COLLATE \"C\" NOT NULL",
         "id",
     ),
     (
         "link",
         "id bigint NOT NULL, source bigint NOT NULL, line bigint NOT NULL, start_byte bigint NOT NULL,
-         end_byte bigint NOT NULL, kind smallint NOT NULL, raw text NOT NULL, path text COLLATE \"C\" NOT NULL,
-         subpath text, display text COLLATE \"C\", name bigint NOT NULL, target bigint",
+         end_byte bigint NOT NULL, kind smallint NOT NULL, raw text COLLATE \"C\" NOT NULL, path text COLLATE \"C\" NOT NULL,
+         subpath text COLLATE \"C\", display text COLLATE \"C\", name bigint NOT NULL, target bigint",
         "id",
     ),
-    ("former_path", "path text COLLATE \"C\" NOT NULL, file bigint", "path"),
+    // Its key is the hash of the path.
+    ("former_path", "key bigint NOT NULL, path text COLLATE \"C\" NOT NULL, file bigint", "key"),
     (
         "note_words",
-        "note bigint NOT NULL, title text NOT NULL, aliases text NOT NULL, tags text NOT NULL,
-         properties text NOT NULL, path text NOT NULL",
+        "note bigint NOT NULL, title text COLLATE \"C\" NOT NULL, aliases text COLLATE \"C\" NOT NULL, tags text COLLATE \"C\" NOT NULL,
+         properties text COLLATE \"C\" NOT NULL, path text COLLATE \"C\" NOT NULL",
         "note",
     ),
-    ("words", "passage bigint NOT NULL, headings text NOT NULL, body text NOT NULL", "passage"),
+    ("words", "passage bigint NOT NULL, headings text COLLATE \"C\" NOT NULL, body text COLLATE \"C\" NOT NULL", "passage"),
     (
         "posting",
         "term text COLLATE \"C\" NOT NULL, field smallint NOT NULL, holder bigint NOT NULL, count integer NOT NULL",
@@ -91,18 +95,18 @@ pub(crate) const TABLES: [(&str, &str, &str); 17] = [
     ("embedding", "id bigint NOT NULL, key bytea NOT NULL, embedding vector NOT NULL", "id"),
     (
         "warning",
-        "n bigint NOT NULL, file text COLLATE \"C\" NOT NULL, skipped smallint NOT NULL, kind text NOT NULL,
-         line bigint, message text NOT NULL",
+        "n bigint NOT NULL, file text COLLATE \"C\" NOT NULL, skipped smallint NOT NULL, kind text COLLATE \"C\" NOT NULL,
+         line bigint, message text COLLATE \"C\" NOT NULL",
         "n",
     ),
 ];
 
 const INDEXES: &str = "
-CREATE UNIQUE INDEX ON file(vault, path);
+CREATE INDEX ON file(vault, left(path, 200));
 CREATE INDEX ON name(vault, key);
 CREATE INDEX ON name(vault, text) WHERE is_heading;
-CREATE INDEX ON tag(vault, note);
-CREATE INDEX ON property(vault, key);
+CREATE INDEX ON tag(vault, left(key, 200));
+CREATE INDEX ON property(vault, left(key, 200));
 CREATE INDEX ON passage(vault, note);
 CREATE INDEX ON passage(vault, note) WHERE vector IS NULL;
 CREATE INDEX ON note(vault, id) WHERE title_vector IS NULL AND file_title IS NOT NULL;
@@ -112,8 +116,13 @@ CREATE INDEX ON former_path(vault, file) WHERE file IS NOT NULL;
 CREATE INDEX ON posting(vault, holder, field);
 CREATE INDEX ON vocabulary(vault, stem) WHERE stem IS NOT NULL;
 CREATE UNIQUE INDEX ON embedding(vault, key);
-CREATE INDEX ON warning(vault, file);
+CREATE INDEX ON warning(vault, left(file, 200));
 ";
+
+/// The condition that a text without a limit is `value`, for the index on its first characters.
+pub(crate) fn equals(column: &str, value: &str) -> String {
+    format!("{column} = {value} AND left({column}, 200) = left({value}, 200)")
+}
 
 /// The vaults that the current role may read or write. It is computed once for a statement, not for each row.
 fn allowed(role: &str) -> String {
@@ -151,8 +160,15 @@ pub(crate) fn create() -> String {
     sql + INDEXES
 }
 
+/// Takes the lock of changes of the schema until the end of the transaction. Two sessions that grant rights on the same
+/// table at once fail otherwise.
+pub(crate) fn lock() -> String {
+    format!("SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)")
+}
+
 /// Creates the partitions and the roles of a vault. The partitions have row-level security without a policy, so that a
-/// grant on them by mistake opens nothing.
+/// grant on them by mistake opens nothing. They are attached, because `PARTITION OF` would wait for all open readers, and
+/// all new readers for it.
 pub(crate) fn create_vault(id: i32, reader: &str, writer: &str) -> String {
     let mut sql = format!(
         "CREATE ROLE {reader} NOLOGIN; CREATE ROLE {writer} NOLOGIN; GRANT {reader} TO {writer};
@@ -162,8 +178,9 @@ pub(crate) fn create_vault(id: i32, reader: &str, writer: &str) -> String {
     );
     for (table, ..) in TABLES {
         sql.push_str(&format!(
-            "CREATE TABLE vault_search.{table}_{id} PARTITION OF vault_search.{table} FOR VALUES IN ({id});
+            "CREATE TABLE vault_search.{table}_{id}(LIKE vault_search.{table} INCLUDING INDEXES);
              ALTER TABLE vault_search.{table}_{id} ENABLE ROW LEVEL SECURITY;
+             ALTER TABLE vault_search.{table} ATTACH PARTITION vault_search.{table}_{id} FOR VALUES IN ({id});
              GRANT SELECT ON vault_search.{table} TO {reader};
              GRANT INSERT, UPDATE, DELETE ON vault_search.{table} TO {writer};\n"
         ));
@@ -171,14 +188,32 @@ pub(crate) fn create_vault(id: i32, reader: &str, writer: &str) -> String {
     sql
 }
 
-/// Removes a vault with its roles.
-pub(crate) fn drop_vault(id: i32, reader: &str, writer: &str) -> String {
-    let mut sql: String = TABLES.iter().map(|(table, ..)| format!("DROP TABLE vault_search.{table}_{id};\n")).collect();
+/// Removes a vault with its roles. Its partitions are emptied, and stay until [`drop_partitions`]: this waits for
+/// sessions that use the vault, for 10 seconds at most, and for no others.
+pub(crate) fn remove_vault(id: i32, reader: &str, writer: &str) -> String {
+    let partitions: Vec<String> = TABLES.iter().map(|(table, ..)| format!("vault_search.{table}_{id}")).collect();
     // DROP OWNED would need membership in the roles, which their creator need not have.
-    sql.push_str(&format!(
-        "DELETE FROM vault_search.vault WHERE id = {id};
+    format!(
+        "SET LOCAL lock_timeout = '10s'; TRUNCATE {};
+         DELETE FROM vault_search.vault WHERE id = {id};
          REVOKE ALL ON ALL TABLES IN SCHEMA vault_search FROM {reader}, {writer};
-         REVOKE ALL ON SCHEMA vault_search FROM {reader}; DROP ROLE {writer}; DROP ROLE {reader};"
-    ));
-    sql
+         REVOKE ALL ON SCHEMA vault_search FROM {reader}; DROP ROLE {writer}; DROP ROLE {reader};",
+        partitions.join(", ")
+    )
+}
+
+/// Drops the partitions of removed vaults. It fails at once while any session uses the tables, because it would wait for
+/// it, and all new readers for this.
+pub(crate) fn drop_partitions() -> String {
+    let tables: Vec<String> = TABLES.iter().map(|(table, ..)| format!("vault_search.{table}")).collect();
+    format!(
+        "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE NOWAIT;
+         DO $$ DECLARE partition text; BEGIN
+           FOR partition IN SELECT relname FROM pg_class
+             WHERE relispartition AND relkind = 'r' AND relnamespace = 'vault_search'::regnamespace
+               AND substring(relname FROM '[0-9]+$')::integer NOT IN (SELECT id FROM vault_search.vault)
+           LOOP EXECUTE format('DROP TABLE vault_search.%I', partition); END LOOP;
+         END $$;",
+        tables.join(", ")
+    )
 }

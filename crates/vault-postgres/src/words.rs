@@ -8,7 +8,7 @@ use vault_index::backend::{
 };
 use vault_index::{FileId, Result};
 
-use crate::connection::{Param, VaultStore, int, ints, string, text};
+use crate::connection::{Param, VaultStore, ints, string, text};
 use crate::copy::NewRows;
 use crate::schema::FIRST_OF_PASSAGE;
 
@@ -207,15 +207,5 @@ impl VaultStore {
     pub(crate) fn set_setting(&self, key: &str, value: &str) -> Result<()> {
         let sql = "INSERT INTO meta VALUES(@vault, $1, $2) ON CONFLICT(vault, key) DO UPDATE SET value = $2";
         self.run(sql, &[text(&key), text(&value)])
-    }
-
-    /// Whether a passage or, negated, a note has a text without a vector.
-    pub(crate) fn is_without_vector(&self, id: i64) -> Result<bool> {
-        self.is(
-            "SELECT EXISTS(SELECT 1 FROM passage WHERE vault = @vault AND id = $1 AND vector IS NULL)
-                 OR EXISTS(SELECT 1 FROM note WHERE vault = @vault AND id = -$1 AND title_vector IS NULL
-                           AND file_title IS NOT NULL)",
-            &[int(&id)],
-        )
     }
 }

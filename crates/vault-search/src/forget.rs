@@ -49,8 +49,15 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
     let vault = settings.only_vault()?;
     let index = Index::open_gone(vault, settings.index_options())?;
     let name = sanitize_line(&vault.to_string_lossy());
+    if settings.database.is_some() && !args.index_only {
+        return Err(Error::new(ErrorKind::Query, "an index in a database is deleted for all of its readers")
+            .with_remedy(
+                "to delete it, add --index-only; to delete what is stored here about the vault, leave out --index",
+            )
+            .into());
+    }
     if args.index_only {
-        return forget_index(index, &name, args.yes, out);
+        return forget_index(index, &name, settings.database.is_some(), args.yes, out);
     }
     let has_journal = has_journal(vault)?;
     if !has_journal && !index.is_kept()? && !agent_files::is_any(vault) {
@@ -78,8 +85,13 @@ pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliRe
 
 /// Deletes only the index, for example one that is too damaged to be rebuilt in place. Loses nothing that cannot be
 /// rebuilt.
-fn forget_index(index: Index, name: &str, yes: bool, out: &mut Out) -> CliResult {
-    if !(yes || can_ask() && confirm(&format!("Delete the index of {name}? The next sync rebuilds it."))) {
+fn forget_index(index: Index, name: &str, has_database: bool, yes: bool, out: &mut Out) -> CliResult {
+    let file = sanitize_line(&index.index_file().to_string_lossy());
+    let question = match has_database {
+        true => format!("Delete {file} for all of its readers? The next sync of its owner rebuilds it."),
+        false => format!("Delete the index of {name}? The next sync rebuilds it."),
+    };
+    if !(yes || can_ask() && confirm(&question)) {
         return Err(Failure::Refused(format!("{name}: nothing was deleted; this needs confirmation (add --yes)")));
     }
     print_deleted(&index.forget()?, out)

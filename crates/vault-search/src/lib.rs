@@ -30,6 +30,7 @@ mod signals;
 mod manual;
 mod vault_folders;
 mod hyperlink;
+mod database;
 mod settings;
 mod consents;
 mod agent_files;

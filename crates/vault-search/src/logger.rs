@@ -1,18 +1,18 @@
-//! A logger that prints one kind of library message on standard error: that an index is rebuilt, and why.
+//! A logger that prints some messages of libraries on standard error: that an index is rebuilt, and why.
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::exit::note;
 
-/// The module that rebuilds indexes. Other warnings are not printed, because the commands report them as errors and
-/// notices.
-const TARGET: &str = "vault_index::index::rebuild";
+/// The module that rebuilds indexes, and those of an index in a database. Other warnings are not printed, because the
+/// commands report them as errors and notices.
+const TARGETS: [&str; 2] = ["vault_index::index::rebuild", "vault_postgres"];
 
 struct Logger;
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() == Level::Warn && metadata.target() == TARGET
+        metadata.level() == Level::Warn && TARGETS.iter().any(|target| metadata.target().starts_with(target))
     }
 
     fn log(&self, record: &Record<'_>) {

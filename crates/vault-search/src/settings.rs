@@ -4,12 +4,15 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use serde::Deserialize;
+use vault_index::backend::Database;
 use vault_index::settings_file::read_toml;
 use vault_index::{Error, ErrorKind, Mode, Options, Result, check_globs, dirs};
 
+use crate::database;
 use crate::exit::{CliResult, Failure};
 use crate::hyperlink::Hyperlink;
 use crate::vault_folders::{FolderList, NamedVaults, VaultSources, find_vaults};
@@ -37,6 +40,13 @@ pub struct VaultArgs {
     /// The index file [env: VAULT_INDEX_FILE]
     ///
     /// Default: one file per vault in the user's cache folder.
+    #[cfg_attr(
+        feature = "postgres",
+        doc = "\n\nvault-search and vault-index also take a PostgreSQL database with pgvector: \
+        postgres://user@host/database, or postgres: for PGHOST, PGUSER and so on, or postgres:?service=NAME. It has \
+        the vault under the name of its folder, or under the name after a #. Searches do not update it; \
+        vault-index sync and watch do."
+    )]
     #[arg(long, value_name = "FILE", global = true)]
     pub index: Option<PathBuf>,
 }
@@ -74,6 +84,8 @@ pub struct Settings {
     pub vaults: Vec<PathBuf>,
     /// The index file, if one was named.
     pub index_file: Option<PathBuf>,
+    /// The database that has the indexes, if one was named. Then there is no index file.
+    pub(crate) database: Option<Arc<dyn Database>>,
     /// The user's file.
     pub config: UserConfig,
 }
@@ -83,8 +95,20 @@ impl Settings {
     ///
     /// # Errors
     /// A configuration that cannot be parsed; a vault that does not exist; the home folder or `/` unless they were
-    /// named; an index file with the name of a note, or for several vaults.
+    /// named; an index file with the name of a note, or for several vaults; a database instead of a file.
     pub fn load(args: &VaultArgs) -> CliResult<Self> {
+        let settings = Self::load_for_index(args)?;
+        match settings.database {
+            Some(_) => Err(database::needs_file(&crate::program()).into()),
+            None => Ok(settings),
+        }
+    }
+
+    /// [`Self::load`] for a command that also works with an index in a database.
+    ///
+    /// # Errors
+    /// Those of [`Self::load`], except for a database.
+    pub(crate) fn load_for_index(args: &VaultArgs) -> CliResult<Self> {
         Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::canonical_vault)
     }
 
@@ -113,12 +137,14 @@ impl Settings {
                 vaults.push(vault);
             }
         }
-        let index_file = args.index.clone().or_else(|| environment.get("VAULT_INDEX_FILE").map(PathBuf::from));
+        let index = args.index.clone().or_else(|| environment.get("VAULT_INDEX_FILE").map(PathBuf::from));
+        let database = index.as_deref().map_or(Ok(None), database::named)?;
+        let index_file = index.filter(|_| database.is_none());
         if let Some(file) = &index_file {
             check_index_file(file, vaults.len())?;
         }
         check_globs(&config.exclude).map_err(|error| error.at(config_file()))?;
-        Ok(Self { vaults, index_file, config })
+        Ok(Self { vaults, index_file, database, config })
     }
 
     /// Returns the vault of a command that works on one.
@@ -138,6 +164,7 @@ impl Settings {
     pub fn index_options(&self) -> Options {
         let mut options = Options::new().exclude(&self.config.exclude);
         options.index_file.clone_from(&self.index_file);
+        options.database.clone_from(&self.database);
         options
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::embed::{Embedder, MULTILINGUAL};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
-use crate::store::Store;
+use crate::store::ReadContents;
 use crate::terms::other_language;
 
 /// The number of languages to name, most frequent first.
@@ -13,7 +13,7 @@ const MOST_NAMED: usize = 3;
 
 impl Index {
     /// The share of passages in which most words are unknown to the model, and advice for the reader.
-    pub(super) fn advice(&self, store: &Store) -> Result<(f32, Vec<String>)> {
+    pub(super) fn advice(&self, store: &dyn ReadContents) -> Result<(f32, Vec<String>)> {
         let model = self.check_model(store).and_then(|()| Ok((self.embedder(store)?, self.differs(store)?)));
         let (embedder, differs) = match model {
             Ok(model) => model,
@@ -50,7 +50,7 @@ impl Index {
 
 /// The share of passages (of a sample) in which most words are unknown to the model, and the languages that it was not
 /// made for with their shares, most frequent first.
-fn languages(store: &Store, embedder: &dyn Embedder) -> Result<(f32, Vec<(&'static str, f32)>)> {
+fn languages(store: &dyn ReadContents, embedder: &dyn Embedder) -> Result<(f32, Vec<(&'static str, f32)>)> {
     let texts = store.sample_texts((store.passage_count()? / 200).max(1))?;
     let share = |count: usize| count as f32 / texts.len().max(1) as f32;
     let unknown = texts.iter().filter(|text| embedder.known_share(text) < 0.5).count();

@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::indexer::{EmbeddingSchedule, Indexer, SyncOptions};
 use crate::lock::{self, LockName, is_claimed};
 use crate::report::{BackgroundStatus, FailedText, Report};
-use crate::store::{BACKGROUND, PendingText, REBUILDING_TO, ReadPassages, Store, WritePassages, WriteStore};
+use crate::store::{BACKGROUND, PendingText, REBUILDING_TO, ReadContents, Store, WriteStore};
 
 /// After a process failed or was killed, no other one starts for this long.
 const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_hours(1);
@@ -41,7 +41,7 @@ struct Record {
 }
 
 impl Record {
-    fn of(store: &Store) -> Result<Self> {
+    fn of(store: &dyn ReadContents) -> Result<Self> {
         let mut record: Self =
             store.meta(BACKGROUND)?.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
         // A note that was changed has other texts.
@@ -75,6 +75,7 @@ impl Index {
     /// [`ErrorKind::NotFound`] when there is no index; [`ErrorKind::Store`] when it cannot be written. The error is
     /// also stored for [`Index::background`].
     pub fn embed_in_background(&self, options: &SyncOptions<'_>) -> Result<bool> {
+        self.only_file("embedding in the background")?;
         // A writer would create a missing index.
         self.read(|_| Ok(()))?;
         let _embedding = match lock::lock(&self.file, LockName::Embed, Some(Duration::ZERO), options.cancel) {
@@ -108,7 +109,7 @@ impl Index {
         self.read(|store| self.background_of(store))
     }
 
-    pub(super) fn background_of(&self, store: &Store) -> Result<BackgroundStatus> {
+    pub(super) fn background_of(&self, store: &dyn ReadContents) -> Result<BackgroundStatus> {
         let Record { started, ended, error, failed, .. } = Record::of(store)?;
         let process = self.embedding().filter(|_| started.is_some() && ended.is_none());
         let failed = failed.into_iter().map(|(_, text)| text).collect();
@@ -120,6 +121,9 @@ impl Index {
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet.
     pub fn has_background_work(&self) -> Result<bool> {
+        if self.database.is_some() {
+            return Ok(false);
+        }
         let status = self.background()?;
         let failed_at = match (status.ended, &status.error) {
             (Some(_), None) => None,

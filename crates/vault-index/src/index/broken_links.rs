@@ -21,7 +21,7 @@ use crate::links::{Names, ranked, slug};
 use crate::note::LinkKind;
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{BrokenLink, Certainty, LinkRow, RepairProposal};
-use crate::store::{ReadNotes, Store};
+use crate::store::ReadContents;
 use crate::terms::name_key;
 
 /// The most proposals for one link.
@@ -76,7 +76,7 @@ type UniqueHeadings = HashMap<String, Option<(FileId, String)>>;
 
 /// The possible targets of links.
 struct Repair<'s> {
-    store: &'s Store,
+    store: &'s dyn ReadContents,
     names: Names,
     /// The former paths of files, by number, and the current file of each, where that is certain.
     former: Names,
@@ -94,7 +94,7 @@ struct Repair<'s> {
 }
 
 impl<'s> Repair<'s> {
-    fn new(store: &'s Store) -> Result<Self> {
+    fn new(store: &'s dyn ReadContents) -> Result<Self> {
         let paths = store.paths()?;
         let mut former = Names::new();
         let mut now = Vec::new();

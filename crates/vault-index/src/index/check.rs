@@ -34,6 +34,7 @@ impl Index {
     /// As [`Index::check`] and [`Index::rebuild`].
     pub fn repair(&self, options: &SyncOptions<'_>) -> Result<CheckReport> {
         let started = Instant::now();
+        self.only_file("a repair")?;
         let (before, doubtful) = self.examine(options)?;
         if before.faults.is_empty() && before.pending == 0 {
             return Ok(before);
@@ -58,6 +59,7 @@ impl Index {
     /// Also returns the slots of vectors that may belong to other texts. Damage is a finding, not an error.
     fn examine(&self, options: &SyncOptions<'_>) -> Result<(CheckReport, BTreeSet<i64>)> {
         let started = Instant::now();
+        self.only_file("a check")?;
         if !self.file.exists() || !self.may_delete(&self.file)? {
             // A file that is not an index is not examined and never replaced.
             drop(Store::open_read(&self.file)?);

@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::index::Index;
 use crate::path::{FileId, VaultPath};
 use crate::report::DuplicateNotes;
-use crate::store::{ReadNotes, ReadPassages};
 
 /// A passage of more notes than this is a form or a template, not a sign of a copy.
 const MAX_SHARED: usize = 20;

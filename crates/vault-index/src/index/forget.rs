@@ -26,6 +26,10 @@ impl Index {
     /// [`ErrorKind::Damaged`] when the file that [`Options::index_file`] names is not an index.
     pub fn forget(self) -> Result<Vec<PathBuf>> {
         self.close();
+        if let Some(database) = &self.database {
+            database.forget()?;
+            return Ok(vec![self.file]);
+        }
         if !self.file.parent().is_some_and(Path::exists) {
             return Ok(Vec::new());
         }
@@ -51,6 +55,7 @@ impl Index {
     /// still exists (and is not an empty folder), or when this vault already has an index.
     pub fn adopt(vault: impl AsRef<Path>, old: &Path, options: &Options) -> Result<PathBuf> {
         let index = Self::open(vault, options.clone())?;
+        index.only_file("a vault that has moved")?;
         let old = dirs::vault_or_gone(old)?;
         if old == index.vault {
             return Err(Error::new(ErrorKind::Query, "this is where the vault is now, so there is nothing to adopt")
@@ -78,6 +83,9 @@ impl Index {
     /// # Errors
     /// [`ErrorKind::Io`] when a file cannot be checked.
     pub fn is_kept(&self) -> Result<bool> {
+        if self.database.is_some() {
+            return self.exists();
+        }
         for path in self.index_files() {
             if path.exists() && self.may_delete(&path)? {
                 return Ok(true);
@@ -132,6 +140,7 @@ impl Index {
     pub(super) fn close(&self) {
         *lock(&self.snapshot) = None;
         *lock(&self.reader) = None;
+        *lock(&self.database_reader) = None;
         // Last, because only the writer can fold the log into the file.
         *lock(&self.writer) = None;
     }

@@ -11,9 +11,7 @@ use crate::note::{LinkKind, LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkRow, NoteWarning, ResolvedLink, SkippedNote, TagCount, UnresolvedName};
 use crate::search::find_note;
-use crate::store::{
-    Anchors, NoteMeta, PassageText, ReadLinks, ReadNotes, ReadPassages, Store, StoredLink, WriteLinks, WriteNotes,
-};
+use crate::store::{Anchors, NoteMeta, PassageText, ReadContents, StoredLink};
 
 /// The result of [`Index::graph`]: the whole link graph, ready to be drawn.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -206,7 +204,7 @@ impl Index {
     /// # Errors
     /// If the index cannot be read.
     pub fn tags(&self) -> Result<Vec<TagCount>> {
-        self.read(Store::tag_counts)
+        self.read(|store| store.tag_counts())
     }
 
     /// The names of the properties that have a value in some note, in lower case, sorted.
@@ -214,7 +212,7 @@ impl Index {
     /// # Errors
     /// If the index cannot be read.
     pub fn properties(&self) -> Result<Vec<String>> {
-        self.read(Store::property_keys)
+        self.read(|store| store.property_keys())
     }
 
     /// The target of a link from a note (from the vault's root if none is given), and the rule that decided it. The
@@ -266,7 +264,7 @@ impl Index {
     /// # Errors
     /// If the index cannot be read.
     pub fn note_count(&self) -> Result<usize> {
-        self.read(Store::note_count)
+        self.read(|store| store.note_count())
     }
 
     /// All notes with titles and tags, ordered by path, including those without text, which searches do not find.
@@ -432,12 +430,12 @@ impl UnresolvedNames {
 
 /// The headings and blocks of linked notes.
 struct AnchorCache<'s> {
-    store: &'s Store,
+    store: &'s dyn ReadContents,
     known: HashMap<FileId, Option<Anchors>>,
 }
 
 impl<'s> AnchorCache<'s> {
-    fn new(store: &'s Store) -> Self {
+    fn new(store: &'s dyn ReadContents) -> Self {
         Self { store, known: HashMap::new() }
     }
 
@@ -516,12 +514,12 @@ fn first_line(link: &StoredLink) -> &str {
     link.raw.lines().next().unwrap_or_default()
 }
 
-fn paths(store: &Store) -> Result<Paths> {
+fn paths(store: &dyn ReadContents) -> Result<Paths> {
     Ok(store.paths()?.into_iter().collect())
 }
 
 /// Adds the missing paths of files.
-fn add_paths(store: &Store, paths: &mut Paths, ids: impl IntoIterator<Item = FileId>) -> Result<()> {
+fn add_paths(store: &dyn ReadContents, paths: &mut Paths, ids: impl IntoIterator<Item = FileId>) -> Result<()> {
     for id in ids {
         if let Entry::Vacant(slot) = paths.entry(id)
             && let Some(path) = store.path_of(id)?
@@ -538,19 +536,22 @@ fn node(note: NoteMeta) -> GraphNode {
 
 /// All edges ordered by the paths of their sources and their positions. Ids would reveal the order in which notes were
 /// added.
-fn edges_by_path(store: &Store, paths: &HashMap<FileId, VaultPath>) -> Result<Vec<(FileId, Option<FileId>, String)>> {
+fn edges_by_path(
+    store: &dyn ReadContents,
+    paths: &HashMap<FileId, VaultPath>,
+) -> Result<Vec<(FileId, Option<FileId>, String)>> {
     let mut edges = store.edges()?;
     edges.sort_by_key(|(source, _, _)| paths.get(source));
     Ok(edges)
 }
 
-fn graph(store: &Store) -> Result<Graph> {
+fn graph(store: &dyn ReadContents) -> Result<Graph> {
     Ok(Graph::new(store.edges()?.into_iter().filter_map(|(source, target, _)| Some((source, target?)))))
 }
 
 /// The notes without links in one direction, ordered by path. Excluded notes are link targets, but are not listed
 /// themselves. As in Obsidian, a link of a note to itself counts.
-fn unlinked(store: &Store, direction: Direction) -> Result<Vec<VaultPath>> {
+fn unlinked(store: &dyn ReadContents, direction: Direction) -> Result<Vec<VaultPath>> {
     let graph = graph(store)?;
     let notes = store.notes()?.into_iter().filter(|(id, ..)| graph.neighbours(*id, direction).next().is_none());
     let mut found: Vec<VaultPath> = notes.map(|(_, path, _)| path).collect();

@@ -13,7 +13,7 @@ use crate::note::{Note, ParseOptions, is_boundary, opaque_spans, parse};
 use crate::path::{FileId, VaultPath};
 use crate::report::Mention;
 use crate::search::{find_note, passages_with_phrase};
-use crate::store::{ReadNames, Store, StoredFile, WriteNotes};
+use crate::store::{ReadContents, StoredFile};
 use crate::terms::TermMatch;
 
 impl Index {
@@ -61,7 +61,7 @@ struct Name {
 }
 
 /// Each name once, the longest first, because of two names at one position the longer one counts.
-fn names_of(store: &Store, note: &str) -> Result<(FileId, Vec<Name>)> {
+fn names_of(store: &dyn ReadContents, note: &str) -> Result<(FileId, Vec<Name>)> {
     let id = find_note(store, note)?;
     let mut names: BTreeMap<Vec<char>, String> = BTreeMap::new();
     for name in store.names_of(id)? {

@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::index::mutex::lock;
 use crate::search::EmbedderSource;
-use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, ReadVectors, Store};
+use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, ReadContents, Store};
 
 /// Models that stay loaded: the index's own, and the one of a rebuild.
 const KEPT: usize = 2;
@@ -80,7 +80,7 @@ impl Index {
     }
 
     /// Checks the model, because searching and syncing never change the model of an index.
-    pub(super) fn check_model(&self, store: &Store) -> Result<()> {
+    pub(super) fn check_model(&self, store: &dyn ReadContents) -> Result<()> {
         let (Some(has), Some(asked)) = (store.meta("model")?, self.asked_model()) else { return Ok(()) };
         if has == asked {
             return Ok(());
@@ -93,7 +93,7 @@ impl Index {
     }
 
     /// The caller's model, or the model of the index, or the bundled one.
-    fn choice(&self, store: Option<&Store>) -> Result<ModelChoice> {
+    fn choice(&self, store: Option<&dyn ReadContents>) -> Result<ModelChoice> {
         if let Some(embedder) = &self.options.embedder {
             return Ok(ModelChoice::Given(embedder.clone()));
         }
@@ -112,7 +112,7 @@ impl Index {
                 )
             })?,
             // The index had a model, and which one is not guessed.
-            (None, None) if store.map_or(Ok(false), Store::has_content)? => return Err(self.has_lost_settings()),
+            (None, None) if store.map_or(Ok(false), |store| store.has_content())? => return Err(self.has_lost_settings()),
             (None, None) => ModelName::default(),
         };
         let mut options = LoadOptions::default();
@@ -130,6 +130,12 @@ impl Index {
 
     /// The model for an index file that may be damaged: a requested model needs nothing from the file.
     fn choice_on_disk(&self) -> Result<ModelChoice> {
+        if self.database.is_some() {
+            return match self.exists()? {
+                true => self.read(|store| self.choice(Some(store))),
+                false => self.choice(None),
+            };
+        }
         if !self.file.exists() {
             return self.choice(None);
         }
@@ -141,13 +147,14 @@ impl Index {
 
     /// Whether the index is too damaged to say which model it has, and no model was requested either.
     pub fn has_lost_its_model(&self) -> bool {
-        self.may_delete(&self.file).unwrap_or(false)
+        self.database.is_none()
+            && self.may_delete(&self.file).unwrap_or(false)
             && self.choice_on_disk().is_err_and(|error| error.kind() == ErrorKind::Damaged)
     }
 
     /// The loaded model. It stays loaded while the index keeps it; another process may have rebuilt the index with
     /// another one.
-    pub(super) fn embedder(&self, store: &Store) -> Result<Arc<dyn Embedder>> {
+    pub(super) fn embedder(&self, store: &dyn ReadContents) -> Result<Arc<dyn Embedder>> {
         match self.choice(Some(store))? {
             ModelChoice::Given(embedder) => Ok(embedder),
             ModelChoice::Named(name, options) => self.load(&name, &options),
@@ -160,7 +167,7 @@ impl Index {
     /// When a model cannot be loaded, or has another address than the index's model; then it gets no texts.
     #[doc(hidden)]
     pub fn model(&self) -> Result<(String, Arc<dyn Embedder>)> {
-        let wanted = match self.file.exists() {
+        let wanted = match self.exists()? {
             true => self.read(|store| match self.differs(store)? {
                 Some(differs) if differs.is_remote => Err(differs.error()),
                 _ => self.wanted(store),
@@ -201,13 +208,13 @@ impl Index {
     }
 
     /// The index's model, to be recorded.
-    pub(super) fn wanted(&self, store: &Store) -> Result<RecordedModel> {
+    pub(super) fn wanted(&self, store: &dyn ReadContents) -> Result<RecordedModel> {
         let embedder = self.embedder(store)?;
         Ok(self.choice(Some(store))?.wanted(embedder))
     }
 
     /// The model of a rebuild. The recorded dimensions of a remote one are not trusted: its server is asked.
-    pub(super) fn wanted_anew(&self, store: &Store) -> Result<RecordedModel> {
+    pub(super) fn wanted_anew(&self, store: &dyn ReadContents) -> Result<RecordedModel> {
         self.asked_anew(self.choice(Some(store))?)
     }
 
@@ -238,7 +245,7 @@ impl Index {
 
     /// Whether vectors computed now would differ from those of the index: the program was updated, or a server has
     /// another address.
-    pub(super) fn differs(&self, store: &Store) -> Result<Option<ModelMismatch>> {
+    pub(super) fn differs(&self, store: &dyn ReadContents) -> Result<Option<ModelMismatch>> {
         let Some((has, _)) = store.embedder()? else { return Ok(None) };
         let embedder = self.embedder(store)?;
         if embedder.id() == has {
@@ -269,7 +276,7 @@ impl Index {
     }
 
     /// The source of query vectors, and whether they can be compared with those of the index.
-    pub(super) fn query_source(&self, store: &Store) -> Result<(EmbedderSource, bool)> {
+    pub(super) fn query_source(&self, store: &dyn ReadContents) -> Result<(EmbedderSource, bool)> {
         if let Some(differs) = self.differs(store)? {
             let source: EmbedderSource = Arc::new(move || -> Result<Arc<dyn Embedder>> { Err(differs.error()) });
             return Ok((source, false));
@@ -283,7 +290,7 @@ impl Index {
     ///
     /// # Errors
     /// [`ErrorKind::OtherModel`] when the remaining notes would be sent to another address than the first ones.
-    pub(super) fn unfinished_rebuild(&self, store: &Store) -> Result<Option<RecordedModel>> {
+    pub(super) fn unfinished_rebuild(&self, store: &dyn ReadContents) -> Result<Option<RecordedModel>> {
         let Some(name) = store.meta(REBUILDING_TO)? else { return Ok(None) };
         let base_url = store.meta(REBUILDING_URL)?;
         let embedder = match &self.options.embedder {
@@ -308,10 +315,28 @@ impl Index {
 
 /// The model of the next sync or rebuild, so that a program can ask for consent before a note leaves the machine.
 impl Index {
+    /// The model of the index and the requested one, if they differ.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Damaged`], and other errors of reading the index.
+    #[doc(hidden)]
+    pub fn stale_model(&self) -> Result<Option<(String, String)>> {
+        if !self.exists()? {
+            return Ok(None);
+        }
+        let Some(asked) = self.asked_model() else { return Ok(None) };
+        let has = match self.read(|store| store.meta("model")) {
+            // The model of a damaged index is unknown, and does not matter to a rebuild.
+            Err(error) if error.kind() == ErrorKind::Damaged => None,
+            has => has?,
+        };
+        Ok(has.filter(|has| *has != asked).map(|has| (has, asked)))
+    }
+
     /// The model that a sync embeds with, and its address. `None` if it is the caller's own, or if a sync would be
     /// refused anyway. An unfinished rebuild continues only with the address that the user agreed to.
     pub fn model_of_sync(&self) -> Result<Option<(ModelName, Option<String>)>> {
-        if !self.file.exists() {
+        if !self.exists()? {
             return Ok(named(self.choice(None)?));
         }
         self.finish_making();

@@ -26,6 +26,9 @@ impl Index {
     /// The errors of [`Index::sync_with`]; [`ErrorKind::Damaged`] when `--index` names a file that is not an index, and
     /// when a damaged one no longer names its model and none was requested.
     pub fn rebuild(&self, options: &SyncOptions<'_>) -> Result<Report> {
+        if let Some(database) = &self.database {
+            return self.rebuild_database(&**database, options);
+        }
         self.rebuild_reusing(None, options)
     }
 

@@ -26,7 +26,7 @@ use crate::note::{Note, ParseOptions, Prose, parse};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkSuggestion, SuggestionParts, SuggestionReason};
 use crate::search::{Hit, Mode, Query, Searcher, find_note};
-use crate::store::{ReadNotes, ReadPassages, ReadVectors, Store};
+use crate::store::ReadContents;
 use crate::terms::{TermMatch, Terms, is_stop_word, stem};
 
 /// The least scores. Few of the links that `missing_links` removed from two vaults score less, and most other
@@ -288,7 +288,7 @@ struct NameOccurrence {
 }
 
 impl NameTable {
-    fn new(store: &Store) -> Result<Self> {
+    fn new(store: &dyn ReadContents) -> Result<Self> {
         let mut by_stems: BTreeMap<Vec<String>, Vec<TableName>> = BTreeMap::new();
         let mut add = |text: &str, note: FileId, kind| {
             let stems: Vec<String> = words(text).map(|(stem, _)| stem).collect();
@@ -408,7 +408,7 @@ fn is_one_phrase(body: &str, words: &[Range<usize>]) -> bool {
 }
 
 /// The number of notes that contain a name and do not link to its note.
-fn notes_holding(store: &Store, name: &TableName, graph: &Graph) -> Result<usize> {
+fn notes_holding(store: &dyn ReadContents, name: &TableName, graph: &Graph) -> Result<usize> {
     let Some(passages) = crate::search::passages_with_phrase(store, &name.text, TermMatch::Whole)? else {
         return Ok(0);
     };

@@ -115,8 +115,14 @@ impl Index {
     /// # Errors
     /// [`ErrorKind::Locked`] when another watcher is running.
     pub fn watch<'a>(&'a self, options: &WatchOptions<'a>) -> Result<Watcher<'a>> {
-        drop(self.writer()?);
-        let lock = lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?;
+        // In a database, each sync takes the lock of the vault's writer.
+        let lock = match self.database {
+            Some(_) => None,
+            None => {
+                drop(self.writer()?);
+                Some(lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?)
+            }
+        };
         let files = FileWatcher::new(&self.vault, options.debounce)?;
         log::info!("watching {}", self.vault.display());
         Ok(Watcher {
@@ -160,7 +166,7 @@ pub struct Watcher<'a> {
     embedded: Option<(Report, Instant)>,
     has_synced: bool,
     has_ended: bool,
-    _lock: Lock,
+    _lock: Option<Lock>,
 }
 
 impl fmt::Debug for Watcher<'_> {

@@ -166,12 +166,12 @@ fn said(text: &str, is_only_links: bool) -> u32 {
 
 /// Whether a passage has links to notes or files, and no words outside of them, its headings aside.
 fn is_only_links(note: &Note, passage: &Range<usize>) -> bool {
-    let is_inside = |span: &&Range<usize>| passage.start <= span.start && span.end <= passage.end;
-    let mut spans: Vec<_> = note.links.iter().map(|link| &link.span).filter(is_inside).collect();
+    // Both are in the order of the text, so that a note with many passages and links is not read once for each passage.
+    let mut spans: Vec<_> = inside(&note.links, passage, |link| &link.span).collect();
     if spans.is_empty() {
         return false;
     }
-    spans.extend(note.headings.iter().map(|heading| &heading.span).filter(is_inside));
+    spans.extend(inside(&note.headings, passage, |heading| &heading.span));
     spans.sort_unstable_by_key(|span| span.start);
     let mut end = passage.start;
     for span in spans {
@@ -181,6 +181,17 @@ fn is_only_links(note: &Note, passage: &Range<usize>) -> bool {
         end = end.max(span.end);
     }
     !note.slice(end..passage.end).contains(char::is_alphabetic)
+}
+
+/// The spans of those items that are in a passage. The items are ordered by the start of their span.
+fn inside<'n, T>(
+    items: &'n [T],
+    passage: &Range<usize>,
+    span: impl Fn(&T) -> &Range<usize> + Copy,
+) -> impl Iterator<Item = &'n Range<usize>> {
+    let (start, end) = (passage.start, passage.end);
+    let first = items.partition_point(|item| span(item).start < start);
+    items[first..].iter().map(span).take_while(move |span| span.start <= end).filter(move |span| span.end <= end)
 }
 
 fn or_title<'t>(embedded: &'t str, note_title: &'t str) -> &'t str {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
@@ -48,7 +48,7 @@ const BATCH: usize = 16;
 
 impl Searcher {
     /// `usable` says whether the vectors belong to the model of `embedder`; if not, only words rank.
-    pub(crate) fn new(store: impl ReadStore + 'static, embedder: EmbedderSource, usable: bool) -> Result<Self> {
+    pub(crate) fn new(store: Box<Mutex<dyn ReadStore>>, embedder: EmbedderSource, usable: bool) -> Result<Self> {
         Snapshot::new(store, embedder, usable).map(|snapshot| Self { snapshot: Arc::new(snapshot) })
     }
 

@@ -38,7 +38,8 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     /// See [`Searcher::new`](super::Searcher::new).
-    pub(super) fn new(store: impl ReadStore + 'static, embedder: EmbedderSource, usable: bool) -> Result<Self> {
+    pub(super) fn new(boxed: Box<Mutex<dyn ReadStore>>, embedder: EmbedderSource, usable: bool) -> Result<Self> {
+        let store = boxed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut passages = store.passages()?;
         if !usable {
             passages.iter_mut().for_each(|passage| passage.vector = None);
@@ -47,9 +48,10 @@ impl Snapshot {
         // Vectors that cannot be compared with the query's count as missing.
         let pending = if usable { store.pending()? } else { passages.len() };
         let (notes, unread) = (store.note_count()?, store.unread()?);
+        drop(store);
         mark_repeated(&mut passages, may_share(notes));
         Ok(Self {
-            store: Box::new(Mutex::new(store)),
+            store: boxed,
             embedder,
             passages,
             of_notes: OnceLock::new(),

@@ -8,12 +8,13 @@
 use crate::error::{Result, Warning};
 use crate::files::{ContentHash, FileStat};
 use crate::path::{FileId, VaultPath};
+use crate::store::contents::ReadContents;
 use crate::store::fulltext::{NoteFields, PassageFields, Word, WriteWords};
 use crate::store::links::{LinkRow, WriteLinks};
 use crate::store::notes::{NoteRow, WriteNotes};
 use crate::store::passages::{NewPassage, WritePassages};
 use crate::store::vectors::{EmbeddingKey, WriteVectors};
-use crate::store::{ReadStore, Store, StoreTransaction};
+use crate::store::{Store, StoreTransaction};
 
 /// All that is stored about a note.
 #[derive(Debug)]
@@ -48,12 +49,9 @@ impl NewNote {
 }
 
 /// An index as the indexer writes it.
-pub trait WriteStore: ReadStore + WriteNotes + WriteLinks + WriteWords + WritePassages + WriteVectors {
+pub trait WriteStore: ReadContents + WriteNotes + WriteLinks + WriteWords + WritePassages + WriteVectors {
     /// Starts a transaction that will write; readers continue to see the previous state.
     fn begin(&self) -> Result<Box<dyn Batch + '_>>;
-
-    /// Returns a setting.
-    fn meta(&self, key: &str) -> Result<Option<String>>;
 
     /// Sets a setting.
     fn set_meta(&self, key: &str, value: &str) -> Result<()>;
@@ -90,10 +88,6 @@ impl WriteStore for Store {
     fn begin(&self) -> Result<Box<dyn Batch + '_>> {
         let (transaction, note_words, words) = (self.begin()?, Vec::new(), Vec::new());
         Ok(Box::new(StoreBatch { store: self, transaction, next_passage: None, note_words, words }))
-    }
-
-    fn meta(&self, key: &str) -> Result<Option<String>> {
-        self.meta(key)
     }
 
     fn set_meta(&self, key: &str, value: &str) -> Result<()> {

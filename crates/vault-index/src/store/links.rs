@@ -62,9 +62,6 @@ pub trait ReadLinks {
 
 /// The indexer's questions about links, and its changes of them.
 pub trait WriteLinks {
-    /// The links whose resolution depends on a name, and possibly some others.
-    fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>>;
-
     /// A page of all links: those after `after`, `limit` at most.
     fn links_after(&self, after: i64, limit: usize) -> Result<Vec<StoredLink>>;
 
@@ -73,6 +70,11 @@ pub trait WriteLinks {
 }
 
 impl Store {
+    /// The links whose resolution depends on a name, and possibly some others.
+    pub(crate) fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>> {
+        self.links("name = ?1", [number_of(name_key)])
+    }
+
     /// Adds the links of a note.
     pub(super) fn put_links(&self, source: FileId, links: &[LinkRow]) -> Result<()> {
         self.with(|conn| {
@@ -157,10 +159,6 @@ impl Store {
 }
 
 impl WriteLinks for Store {
-    fn links_by_name(&self, name_key: &str) -> Result<Vec<StoredLink>> {
-        self.links("name = ?1", [number_of(name_key)])
-    }
-
     fn links_after(&self, after: i64, limit: usize) -> Result<Vec<StoredLink>> {
         self.links("id > ?1 ORDER BY id LIMIT ?2", params![after, limit])
     }

@@ -48,7 +48,9 @@ mod links;
 mod fulltext;
 mod vectors;
 mod passages;
+mod contents;
 mod batch;
+mod database;
 mod compare;
 
 use std::cell::{Cell, RefCell};
@@ -67,6 +69,8 @@ use crate::report::counted_as;
 use crate::store::open_file::OpenFile;
 
 pub use batch::{Batch, NewNote, WriteStore};
+pub use contents::ReadContents;
+pub use database::{Database, DatabaseIndex, DatabaseReader};
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, index_bytes, logs_of, rebuild_of};
 pub(crate) use fulltext::FIELD_COUNT;
 pub use fulltext::{Field, Holder, NoteFields, PassageFields, ReadWords, Word, WriteWords};

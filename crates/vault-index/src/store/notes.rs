@@ -154,9 +154,6 @@ pub trait ReadNotes {
 
 /// The indexer's questions about files and notes, and its changes of them.
 pub trait WriteNotes {
-    /// All known files, ordered by path.
-    fn files(&self) -> Result<Vec<StoredFile>>;
-
     /// The id of the next new file.
     fn next_file_id(&self) -> Result<u32>;
 
@@ -172,9 +169,6 @@ pub trait WriteNotes {
 
     /// Removes a note with its passages, words and links. Returns whether it existed.
     fn remove_note(&self, id: FileId) -> Result<bool>;
-
-    /// All warnings, ordered by path: (skipped files, warnings about the others).
-    fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)>;
 
     /// Replaces the warnings about a file, except for those that listing the vault found. With `skipped`, they are the
     /// reason why it is not indexed.
@@ -195,6 +189,33 @@ pub trait WriteNotes {
 }
 
 impl Store {
+    /// All warnings, ordered by path: (skipped files, warnings about the others).
+    pub(crate) fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)> {
+        let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
+        self.all("SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, rowid", [], |row| {
+            let path: String = row.get(0)?;
+            if row.get(1)? {
+                skipped.push(SkippedNote { path, reason: row.get(4)? });
+            } else if let Some(warning) = warning(row, 2)? {
+                warnings.push(NoteWarning { path, warning });
+            }
+            Ok(())
+        })?;
+        Ok((skipped, warnings))
+    }
+
+    /// All known files, ordered by path.
+    pub(crate) fn files(&self) -> Result<Vec<StoredFile>> {
+        let mut files = self.all(
+            "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
+             FROM file",
+            [],
+            stored_file,
+        )?;
+        files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
+        Ok(files)
+    }
+
     /// Marks the former paths of a file as uncertain.
     pub(super) fn forget_former_paths(&self, file: FileId) -> Result<()> {
         self.run("UPDATE former_path SET file = NULL WHERE file = ?1", [file])
@@ -319,17 +340,6 @@ impl Store {
 }
 
 impl WriteNotes for Store {
-    fn files(&self) -> Result<Vec<StoredFile>> {
-        let mut files = self.all(
-            "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
-             FROM file",
-            [],
-            stored_file,
-        )?;
-        files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
-        Ok(files)
-    }
-
     fn next_file_id(&self) -> Result<u32> {
         self.only("SELECT coalesce(max(id), 0) + 1 FROM file", [])
     }
@@ -387,20 +397,6 @@ impl WriteNotes for Store {
         self.run("DELETE FROM tag WHERE note = ?1", [id])?;
         self.run("DELETE FROM property WHERE note = ?1", [id])?;
         self.with(|conn| Ok(conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id])? > 0))
-    }
-
-    fn warnings(&self) -> Result<(Vec<SkippedNote>, Vec<NoteWarning>)> {
-        let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
-        self.all("SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, rowid", [], |row| {
-            let path: String = row.get(0)?;
-            if row.get(1)? {
-                skipped.push(SkippedNote { path, reason: row.get(4)? });
-            } else if let Some(warning) = warning(row, 2)? {
-                warnings.push(NoteWarning { path, warning });
-            }
-            Ok(())
-        })?;
-        Ok((skipped, warnings))
     }
 
     fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {

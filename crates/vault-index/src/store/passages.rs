@@ -139,12 +139,6 @@ pub trait WritePassages {
     /// removed from the queue. `skipped` is a JSON list of [`PendingText::id`].
     fn pending_texts(&self, notes: &mut VecDeque<FileId>, limit: usize, skipped: &str) -> Result<Vec<PendingText>>;
 
-    /// The total size of the texts without a vector; linear in their number, which is `texts`.
-    fn pending_size(&self, texts: usize) -> Result<u64>;
-
-    /// Whether a text, by [`PendingText::id`], still has no vector.
-    fn is_pending(&self, id: i64) -> Result<bool>;
-
     /// The path of the note of a text, by [`PendingText::id`], and the first line of a passage.
     fn place_of(&self, id: i64) -> Result<Option<(String, Option<u32>)>>;
 
@@ -159,6 +153,22 @@ pub trait WritePassages {
 }
 
 impl Store {
+    /// Whether a text, by [`PendingText::id`], still has no vector.
+    pub(crate) fn is_pending(&self, id: i64) -> Result<bool> {
+        self.only(
+            "SELECT EXISTS(SELECT 1 FROM passage WHERE id = ?1 AND vector IS NULL)
+                 OR EXISTS(SELECT 1 FROM note WHERE id = -?1 AND title_vector IS NULL AND file_title IS NOT NULL)",
+            [id],
+        )
+    }
+
+    /// The total size of the texts without a vector; linear in their number, which is `texts`.
+    pub(crate) fn pending_size(&self, texts: usize) -> Result<u64> {
+        let tokens: u64 = self
+            .only("SELECT coalesce(sum(tokens), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
+        Ok(tokens + least_size(texts))
+    }
+
     /// The id of the next new passage. Ids are never reused, so that a process which embeds a passage without holding
     /// the lock knows that the id still means that text, or nothing.
     pub(super) fn next_passage_id(&self) -> Result<i64> {
@@ -271,20 +281,6 @@ impl WritePassages for Store {
             notes.pop_front();
         }
         Ok(pending)
-    }
-
-    fn pending_size(&self, texts: usize) -> Result<u64> {
-        let tokens: u64 = self
-            .only("SELECT coalesce(sum(tokens), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
-        Ok(tokens + least_size(texts))
-    }
-
-    fn is_pending(&self, id: i64) -> Result<bool> {
-        self.only(
-            "SELECT EXISTS(SELECT 1 FROM passage WHERE id = ?1 AND vector IS NULL)
-                 OR EXISTS(SELECT 1 FROM note WHERE id = -?1 AND title_vector IS NULL AND file_title IS NOT NULL)",
-            [id],
-        )
     }
 
     fn place_of(&self, id: i64) -> Result<Option<(String, Option<u32>)>> {

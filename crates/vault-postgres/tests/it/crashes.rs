@@ -1,7 +1,9 @@
 //! Writers that wait, lose their connection, or their server.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
+use postgres::Client;
 use vault_index::{ErrorKind, Query, SyncOptions, backend};
 use vault_postgres::Database;
 
@@ -71,11 +73,17 @@ fn a_snapshot_stays_as_it_was() {
 fn a_killed_server_loses_nothing_that_was_committed() {
     let Some(mut server) = Server::new() else { return };
     let vault = filled(&server, 60);
+    let mut kept = 0;
     for moment in 0..6_u64 {
         let database = server.database("postgres");
+        let mut committed = Vec::new();
         let synced = std::thread::scope(|scope| {
             let sync = scope.spawn(|| vault.sync(&database).map(drop));
-            std::thread::sleep(Duration::from_millis(5 + 30 * moment));
+            let mut client = server.client("postgres");
+            let until = Instant::now() + Duration::from_millis(5 + 30 * moment);
+            while (Instant::now() < until || committed.is_empty()) && !sync.is_finished() {
+                committed = notes(&mut client);
+            }
             server.kill();
             sync.join().unwrap()
         });
@@ -85,8 +93,13 @@ fn a_killed_server_loses_nothing_that_was_committed() {
         let error = server_is_away(&server.database("postgres"));
         assert!(error.contains("cannot be reached"), "{error}");
         server.start();
+        let left = notes(&mut server.client("postgres"));
+        let lost: Vec<_> = committed.iter().filter(|note| !left.contains(note)).collect();
+        assert!(lost.is_empty(), "{lost:?}");
+        kept += committed.len();
         write(&vault, 60 + 10 * moment as usize..70 + 10 * moment as usize);
     }
+    assert!(kept > 60, "{kept} notes were committed before the server was killed");
     let database = server.database("postgres");
     let writer = database.writer(vault.name, &*model(), Duration::from_secs(30)).unwrap();
     let report = backend::sync(&writer, &vault.root(), &*model(), &[], &SyncOptions::new()).unwrap();
@@ -110,6 +123,16 @@ fn a_killed_server_loses_nothing_that_was_committed() {
     }
 }
 
+/// The notes that other sessions see, with what of them was committed together.
+fn notes(client: &mut Client) -> Vec<String> {
+    let sql =
+        "SELECT concat_ws(' ', file.path, encode(hash, 'hex'), count(DISTINCT passage.id), count(DISTINCT link.id))
+         FROM vault_search.file JOIN vault_search.note ON note.id = file.id
+         LEFT JOIN vault_search.passage ON passage.note = note.id LEFT JOIN vault_search.link ON source = note.id
+         GROUP BY file.path, hash";
+    client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+}
+
 fn server_is_away(database: &Database) -> String {
     database.vaults().unwrap_err().one_line()
 }
@@ -128,7 +151,8 @@ fn errors_say_what_to_do() {
     assert!(error.one_line().contains("newer version"), "{}", error.one_line());
     assert_eq!(vault.sync(&database).unwrap_err().kind(), ErrorKind::OtherFormat);
     let other = Database::new("postgres://ann:hunter2@/nothing").unwrap();
-    assert!(!format!("{other:?}").contains("hunter2"));
+    let shown = format!("{other:?}");
+    assert!(shown.contains("ann@") && !shown.contains("hunter2"), "{shown}");
     let none = Database::new(&server.address("postgres").replace("dbname=postgres", "dbname=template1")).unwrap();
     assert_eq!(none.vaults().unwrap_err().kind(), ErrorKind::NotFound);
 }
@@ -138,7 +162,7 @@ fn errors_say_what_to_do() {
 fn a_writer_that_is_cut_off_is_continued_by_the_next_one() {
     let Some(server) = Server::new() else { return };
     let (vault, database) = (filled(&server, 60), server.database("postgres"));
-    let mut cut = 0;
+    let (mut cut, mut there) = (0, Vec::new());
     for moment in 0..25_u64 {
         write(&vault, 60 + 4 * moment as usize..64 + 4 * moment as usize);
         std::thread::scope(|scope| {
@@ -147,7 +171,11 @@ fn a_writer_that_is_cut_off_is_continued_by_the_next_one() {
             server.run("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'vault-index%'");
             cut += usize::from(sync.join().unwrap().is_err());
         });
-        // Whatever is there can be searched, and no note is there by half.
+        // Everything that was there is still there and can be searched, and no note is there by half.
+        let left = notes(&mut server.client("postgres"));
+        let lost: Vec<_> = there.iter().filter(|note| !left.contains(note)).collect();
+        assert!(lost.is_empty(), "{lost:?}");
+        there = left;
         assert!(vault.searcher(&database).unwrap().search(&Query::literal("rose")).is_ok());
         let halves = "SELECT count(*) FROM vault_search.note WHERE NOT EXISTS (
               SELECT 1 FROM vault_search.passage JOIN vault_search.words ON passage = passage.id AND note = note.id
@@ -158,6 +186,142 @@ fn a_writer_that_is_cut_off_is_continued_by_the_next_one() {
     assert!(cut > 5, "{cut} syncs were cut off");
     let report = vault.sync(&database).unwrap();
     assert_eq!((report.pending, report.unread), (0, 0));
-    let status = vault.searcher(&database).unwrap().nothing(vault_index::Mode::Lexical);
-    assert_eq!(status.pending, 0);
+    let (index, searcher) = (vault.index(), vault.searcher(&database).unwrap());
+    // The notes were read in another order, and equal scores are in that.
+    let found = |searcher: &vault_index::Searcher| {
+        searcher.matches(&Query::literal("rose")).unwrap().into_iter().collect::<BTreeSet<_>>()
+    };
+    assert_eq!(found(&searcher), found(&index.searcher().unwrap()));
+    assert_eq!(searcher.nothing(vault_index::Mode::Lexical).pending, 0);
+}
+
+/// Vaults come and go while sessions use others.
+#[test]
+fn an_open_reader_of_another_vault_blocks_nothing() {
+    let Some(server) = Server::new() else { return };
+    let (vault, database) = (filled(&server, 3), server.database("postgres"));
+    vault.sync(&database).unwrap();
+    let searcher = vault.searcher(&database).unwrap();
+    let found = answer(&searcher, &Query::literal("rose"));
+    let limited = Database::new(&format!("{} options='-c lock_timeout=3s'", server.address("postgres"))).unwrap();
+    limited.create_vault("other").unwrap();
+    let other = Vault::new("other");
+    other.write("a.md", "A rose.");
+    other.sync(&database).unwrap();
+    limited.forget_vault("other").unwrap();
+    assert_eq!(database.vaults().unwrap(), ["notes"]);
+    // Nothing of it is left to read, and a new vault of this name is another one.
+    let rows = "SELECT count(*) FROM vault_search.posting WHERE vault <> (SELECT id FROM vault_search.vault)";
+    let rows: i64 = server.client("postgres").query_one(rows, &[]).unwrap().get(0);
+    assert_eq!(rows, 0);
+    limited.create_vault("other").unwrap();
+    assert_eq!(answer(&searcher, &Query::literal("rose")), found);
+    assert_eq!(answer(&vault.searcher(&database).unwrap(), &Query::literal("rose")), found);
+    drop(searcher);
+    // Now nothing is in use, and all empty tables go.
+    limited.forget_vault("other").unwrap();
+    let partitions = "SELECT count(*) FROM pg_class WHERE relispartition AND relkind = 'r'";
+    let partitions: i64 = server.client("postgres").query_one(partitions, &[]).unwrap().get(0);
+    assert_eq!(partitions, 17);
+}
+
+#[test]
+fn vaults_are_created_at_once() {
+    let Some(server) = Server::new() else { return };
+    server.database("postgres").create_schema().unwrap();
+    std::thread::scope(|scope| {
+        let created: Vec<_> = (0..6)
+            .map(|n| {
+                let database = server.database("postgres");
+                scope.spawn(move || database.create_vault(&format!("vault {n}")))
+            })
+            .collect();
+        for one in created {
+            one.join().unwrap().unwrap();
+        }
+    });
+    assert_eq!(server.database("postgres").vaults().unwrap().len(), 6);
+}
+
+#[test]
+fn the_limit_of_the_user_stays() {
+    let Some(server) = Server::new() else { return };
+    server.run("ALTER ROLE postgres IN DATABASE template1 SET statement_timeout = '2ms'");
+    let address = server.address("postgres");
+    let by_role = Database::new(&address.replace("dbname=postgres", "dbname=template1")).unwrap();
+    let by_address = Database::new(&format!("{address} options='-c statement_timeout=2ms'")).unwrap();
+    for limited in [by_address, by_role] {
+        let error = limited.create_schema().unwrap_err().one_line();
+        assert!(error.contains("its limit of time"), "{error}");
+    }
+    server.database("postgres").create_schema().unwrap();
+}
+
+#[test]
+fn errors_of_connections_say_what_to_do() {
+    let Some(mut server) = Server::new() else { return };
+    let vault = filled(&server, 1);
+    vault.sync(&server.database("postgres")).unwrap();
+    server.run("CREATE ROLE few LOGIN CONNECTION LIMIT 0; CREATE ROLE far LOGIN");
+    server.run("CREATE DATABASE old ENCODING LATIN1 TEMPLATE template0");
+    let says = |database: &Database, text: &str| {
+        let error = database.vaults().unwrap_err().one_line();
+        assert!(error.contains(text), "{error}");
+    };
+    says(&server.database("few"), "raise max_connections or the limit of your role");
+    let old = Database::new(&server.address("postgres").replace("dbname=postgres", "dbname=old")).unwrap();
+    let error = old.create_schema().unwrap_err().one_line();
+    assert!(error.contains("LATIN1") && error.contains("createdb --encoding=UTF8"), "{error}");
+    let none = Database::new(&server.address("postgres").replace("dbname=postgres", "dbname=none")).unwrap();
+    says(&none, "createdb");
+    for mode in ["require", "verify-full"] {
+        let error = Database::new(&format!("{} sslmode={mode}", server.address("postgres"))).unwrap_err().one_line();
+        assert!(error.contains("TLS") && error.contains("tunnel"), "{error}");
+    }
+    let idle = "options='-c idle_in_transaction_session_timeout=20ms'";
+    let idle = Database::new(&format!("{} {idle}", server.address("postgres"))).unwrap();
+    let reader = idle.reader(vault.name).unwrap();
+    while server
+        .client("postgres")
+        .query_one("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in%'", &[])
+        .unwrap()
+        .get::<_, i64>(0)
+        > 0
+    {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let error = vault_index::backend::ReadNotes::note_count(&reader).unwrap_err().one_line();
+    assert!(error.contains("because it was idle"), "{error}");
+    server.admit("local all postgres trust\nhostssl all far all trust\n");
+    says(&server.database("far"), "does not accept this connection without TLS");
+    server.kill();
+    says(&server.database("postgres"), "cannot be reached");
+}
+
+/// Keys and paths that are longer than a row of an index.
+#[test]
+fn long_keys_and_paths_are_found() {
+    let Some(server) = Server::new() else { return };
+    let (vault, database) = (filled(&server, 0), server.database("postgres"));
+    // Not compressible.
+    let random = |seed: u64, length: usize| -> String {
+        let digit = |n: u64| char::from(b'a' + (n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) % 23) as u8);
+        (0..length as u64).map(|n| digit((seed + 1) * 1_000_003 + n * n)).collect()
+    };
+    let long = random(1, 6000);
+    vault.write("a.md", &format!("---\n{long}: 7\nok: 1\ntags: [\"{long}/x\", {long}y]\n---\nA rose."));
+    vault.write("b.md", &format!("---\n{long}z: 7\n---\nA rose. #{long}"));
+    let folder = (0..14).map(|n| random(n, 240)).collect::<Vec<_>>().join("/");
+    vault.write(&format!("{folder}/c.md"), "A rose. [[d]]");
+    vault.write(&format!("{folder}/d.md"), "A rose.");
+    assert_eq!(vault.sync(&database).unwrap().pending, 0);
+    std::fs::remove_file(vault.root().join(format!("{folder}/d.md"))).unwrap();
+    vault.sync(&database).unwrap();
+    let (index, searcher) = (vault.index(), vault.searcher(&database).unwrap());
+    for text in [format!("tag:{long}"), format!("tag:{long}/x"), format!("[{long}:7]"), "rose".to_owned()] {
+        let query = Query::parse(&text).unwrap();
+        let found = searcher.matches(&query).unwrap();
+        assert_eq!(found, index.searcher().unwrap().matches(&query).unwrap());
+        assert!(!found.is_empty(), "{}", &text[..20]);
+    }
 }

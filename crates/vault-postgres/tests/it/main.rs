@@ -1,5 +1,6 @@
 //! The store in real servers: the answers of an index file, rights that the server keeps, crashes.
 
+mod clients;
 mod server;
 mod vault;
 

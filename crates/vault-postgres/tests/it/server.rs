@@ -1,4 +1,5 @@
-//! A PostgreSQL server of a test's own, in a temporary folder, reached by a socket in it.
+//! A PostgreSQL server of a test's own, in a temporary folder, reached by a socket in it. It needs no client library,
+//! because the tests of the commands use it as well.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -6,9 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use postgres::{Client, NoTls};
 use tempfile::TempDir;
-use vault_postgres::Database;
 
 /// Names the folder with `postgres`, `initdb` and pgvector. Empty: the tests are skipped.
 const PROGRAMS: &str = "VAULT_POSTGRES_BIN";
@@ -66,7 +65,7 @@ impl Server {
     pub fn start(&mut self) {
         let until = Instant::now() + Duration::from_secs(60);
         self.process = Some(self.spawn());
-        while let Err(error) = Client::connect(&self.address("postgres"), NoTls) {
+        while let Err(error) = self.psql("SELECT 1") {
             let log = || std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
             assert!(Instant::now() < until, "{error}: {}", log());
             std::thread::sleep(Duration::from_millis(20));
@@ -90,6 +89,12 @@ impl Server {
             .unwrap()
     }
 
+    /// Replaces the rules of who may connect.
+    pub fn admit(&self, rules: &str) {
+        std::fs::write(self.data().join("pg_hba.conf"), rules).unwrap();
+        self.run("SELECT pg_reload_conf()");
+    }
+
     /// Kills the server's first process; its other ones end when they notice.
     pub fn kill(&mut self) {
         let Some(mut process) = self.process.take() else { return };
@@ -101,18 +106,23 @@ impl Server {
         format!("host={} user={user} dbname=postgres", self.folder.path().display())
     }
 
-    /// The database as a user sees it.
-    pub fn database(&self, user: &str) -> Database {
-        Database::new(&self.address(user)).unwrap()
-    }
-
-    pub fn client(&self, user: &str) -> Client {
-        Client::connect(&self.address(user), NoTls).unwrap()
-    }
-
     /// Runs SQL as the owner.
     pub fn run(&self, sql: &str) {
-        self.client("postgres").batch_execute(sql).unwrap();
+        self.psql(sql).unwrap();
+    }
+
+    /// The error has all that the program says.
+    fn psql(&self, sql: &str) -> Result<(), String> {
+        let output = self
+            .program("psql")
+            .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", sql, "--dbname"])
+            .arg(self.address("postgres"))
+            .output()
+            .unwrap();
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
     }
 }
 

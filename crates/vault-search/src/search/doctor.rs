@@ -117,6 +117,7 @@ pub(super) fn run(
     let mut examined = Vec::new();
     match IndexSettings::load(vault_args) {
         Ok(settings) => {
+            settings.needs_file("vault-index doctor")?;
             for vault in &settings.vaults {
                 examined.extend(examine(&settings, vault, &mut findings)?);
             }

@@ -126,6 +126,18 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
         after_long_help = format!("All notes are embedded again; searches use the old vectors until the new ones are ready.\n\nExamples:\n  vault-index rebuild\n  vault-index rebuild --model multilingual-e5-small{OF_HTTP}")
     )]
     Rebuild(RebuildArgs),
+    /// Copy the index from a file to a database; only new texts are embedded
+    #[cfg(feature = "postgres")]
+    #[command(
+        after_long_help = "The database gets the notes of this folder and the vectors of the file.\n\nExample:\n  vault-index push --index postgres://ann@db.example/notes"
+    )]
+    Push(CopyArgs),
+    /// Copy the index from a database to a file; only new texts are embedded
+    #[cfg(feature = "postgres")]
+    #[command(
+        after_long_help = "The file gets the notes of this folder and the vectors of the database.\n\nExample:\n  vault-index pull --index postgres://ann@db.example/notes"
+    )]
+    Pull(CopyArgs),
     /// Stop embedding in the background
     #[command(after_long_help = STOP_HELP)]
     Stop(StopArgs),
@@ -177,6 +189,20 @@ pub(super) struct SyncArgs {
 #[derive(Debug, Args)]
 pub(super) struct RebuildArgs {
     /// Allow a download of the model, and sending the notes to a remote one
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub output: ReportArgs,
+}
+
+/// Arguments of `vault-index push` and `pull`.
+#[cfg(feature = "postgres")]
+#[derive(Debug, Args)]
+pub(super) struct CopyArgs {
+    /// The index file [default: that of the vault in your cache folder]
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Allow sending new notes to a remote model
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]

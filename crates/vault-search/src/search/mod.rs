@@ -104,6 +104,10 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
     match args.command {
         Command::Sync(args) => sync::sync(&vault, &args, out),
         Command::Rebuild(args) => sync::rebuild(&vault, &args, out),
+        #[cfg(feature = "postgres")]
+        Command::Push(args) => sync::copy(&vault, &args, true, out),
+        #[cfg(feature = "postgres")]
+        Command::Pull(args) => sync::copy(&vault, &args, false, out),
         Command::Watch(args) => watch::run(&vault, &args, out),
         Command::Stop(args) => sync::stop(&vault, &args, out),
         Command::Status(args) => status::status(&vault, &args.output, out),

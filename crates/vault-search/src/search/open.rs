@@ -94,6 +94,8 @@ pub(super) fn up_to_date(
     policy: SyncPolicy,
 ) -> CliResult<(Index, Option<String>)> {
     let (index, with_vectors, wait) = match policy {
+        // Each reader may have another state of the notes, so only a sync or a watcher writes to a database.
+        _ if settings.database.is_some() => return Ok((to_read(settings, vault)?, None)),
         SyncPolicy::Skip => return Ok((to_read(settings, vault)?, None)),
         // Nothing is embedded, so nothing can leave the machine.
         SyncPolicy::Text(wait) => (to_read(settings, vault)?, false, wait),

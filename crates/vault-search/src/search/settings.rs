@@ -7,6 +7,7 @@ use clap::Args;
 use vault_index::{Error, ModelName, Options, Result, check_globs};
 
 use crate::CliResult;
+use crate::database::needs_file;
 use crate::settings::{Settings, UserConfig, VaultArgs, config_file, no_effect};
 
 /// The part of `--help` about settings other than options. Each paragraph is one line, because clap wraps it.
@@ -114,7 +115,7 @@ impl IndexSettings {
     /// # Errors
     /// An invalid configuration, an unknown model, no vault, a vault that is refused.
     pub(super) fn load(args: &IndexedVaultArgs) -> CliResult<Self> {
-        Self::with(Settings::load(&args.vault_args)?, args)
+        Self::with(Settings::load_for_index(&args.vault_args)?, args)
     }
 
     fn with(settings: Settings, args: &IndexedVaultArgs) -> CliResult<Self> {
@@ -124,6 +125,14 @@ impl IndexSettings {
         let model = model(args.model.as_deref(), variable("VAULT_MODEL"), config)?;
         let base_url = args.base_url.clone().or_else(|| variable("VAULT_BASE_URL")).or_else(|| config.base_url.clone());
         Ok(Self { model, base_url, exclude: args.exclude.clone(), settings })
+    }
+
+    /// Refuses an index in a database for a command that needs an index file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`](vault_index::ErrorKind::Query).
+    pub(super) fn needs_file(&self, command: &str) -> CliResult<()> {
+        if self.database.is_some() { Err(needs_file(command).into()) } else { Ok(()) }
     }
 
     /// The options with which the library opens an index.

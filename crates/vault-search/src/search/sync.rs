@@ -4,10 +4,16 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
+#[cfg(feature = "postgres")]
+use vault_index::{Error, Index};
 use vault_index::{ErrorKind, NoteWarning, Report, Result, SkippedNote, SyncOptions, WarningKind};
 
 use crate::{CliResult, Failure, Out, Outcome, counted, counted_as, note, sanitize_line};
 
+#[cfg(feature = "postgres")]
+use super::consent;
+#[cfg(feature = "postgres")]
+use super::index_args::CopyArgs;
 use super::index_args::{RebuildArgs, ReportArgs, StopArgs, SyncArgs};
 use super::models;
 use super::open;
@@ -56,11 +62,37 @@ pub(super) fn rebuild(vault_args: &IndexedVaultArgs, args: &RebuildArgs, out: &m
     run(SyncOptions::default(), |options| index.rebuild(options), &args.output, out)
 }
 
+/// `vault-index push` and `pull`: copy the index between a file and a database.
+#[cfg(feature = "postgres")]
+pub(super) fn copy(vault_args: &IndexedVaultArgs, args: &CopyArgs, is_push: bool, out: &mut Out) -> CliResult {
+    if args.output.json.schema {
+        return out.schema::<Report>();
+    }
+    let settings = IndexSettings::load(vault_args)?;
+    let vault = settings.only_vault()?;
+    let command = if is_push { "push" } else { "pull" };
+    if settings.database.is_none() {
+        return Err(Error::new(ErrorKind::Query, format!("vault-index {command} needs a database"))
+            .with_remedy("name it with --index postgres://user@host/database")
+            .into());
+    }
+    let mut of_file = settings.options();
+    (of_file.database, of_file.index_file) = (None, args.file.clone());
+    let (file, database) = (Index::open(vault, of_file)?, open::to_read(&settings, vault)?);
+    let (source, target) = if is_push { (file, database) } else { (database, file) };
+    // Texts that the source lacks are embedded.
+    if let Some(model) = source.model_of_sync()? {
+        consent::obtain(vault, &model, args.yes, command)?;
+    }
+    run(SyncOptions::default(), |options| target.copy_from(&source, options), &args.output, out)
+}
+
 /// How long to wait for the background process to end.
 const STOPPING: Duration = Duration::from_secs(10);
 
 pub(super) fn stop(vault_args: &IndexedVaultArgs, _: &StopArgs, out: &mut Out) -> CliResult {
     let settings = IndexSettings::load(vault_args)?;
+    settings.needs_file("vault-index stop")?;
     let was_at_work = open::to_read(&settings, settings.only_vault()?)?.stop_background(STOPPING)?;
     out.line(if was_at_work {
         "stopped; what was embedded is kept"

@@ -13,6 +13,8 @@ pub(super) fn run(vault_args: &IndexedVaultArgs, args: &WatchArgs, out: &mut Out
     }
     let settings = IndexSettings::load(vault_args)?;
     if args.print_service {
+        // The address may hold a password, and belongs into the environment of the service.
+        settings.needs_file("vault-index watch --print-service")?;
         return service::print(settings.only_vault()?, vault_args, out);
     }
     watch(&settings, args, out)

@@ -1,0 +1,323 @@
+//! The address of a vault's index in a database, completed as libpq does: from a service, `PG*` variables and the
+//! password file.
+//!
+//! `postgres://user@host/database#vault`: the part after `#` is the name of the vault, which is otherwise that of its
+//! folder. `postgres:` alone takes everything from the environment, and `postgres:?service=team` from a service.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use postgres::Config;
+use postgres::config::{Host, SslMode};
+use vault_index::{Error, ErrorKind, Result};
+
+/// The variables of the environment, by name.
+type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// Completes an address, and returns it with the name of the vault.
+///
+/// # Errors
+/// [`ErrorKind::Query`] for an address, a service or a variable that cannot be understood, and for an `sslmode` that
+/// demands TLS. No error shows the address, because it may hold a password.
+pub(crate) fn parse(original: &str, variable: &Variables<'_>) -> Result<(Config, Option<String>)> {
+    let (address, vault) = match original.split_once('#') {
+        // In another form, it may be a character of a value.
+        Some((address, vault)) if address.starts_with("postgres") => (address, Some(decoded(vault)?)),
+        _ => (original, None),
+    };
+    let is_url = address.contains("://");
+    let rest = match is_url {
+        true => address,
+        false => address.trim_start_matches("postgresql:").trim_start_matches("postgres:"),
+    };
+    let (text, service) = without_service(rest);
+    let text = match is_url || text.contains('=') && !text.starts_with('?') {
+        true => text,
+        false => format!("postgres:///{}", text.trim_start_matches('/')),
+    };
+    let of_service = match service.or_else(|| variable("PGSERVICE")) {
+        Some(name) => read_service(&name, variable)?,
+        None => HashMap::new(),
+    };
+    let given = |key: &str, name: &str| of_service.get(key).cloned().or_else(|| variable(name));
+    if is_tls(&text) {
+        return Err(no_tls());
+    }
+    let mut config: Config = text.parse().map_err(|error: postgres::Error| invalid("address").because(error))?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        let host = given("host", "PGHOST").unwrap_or_else(default_host);
+        host.split(',').for_each(|host| _ = config.host(host));
+    }
+    if config.get_ports().is_empty()
+        && let Some(port) = given("port", "PGPORT")
+    {
+        for port in port.split(',') {
+            config.port(port.trim().parse().map_err(|_| invalid("PGPORT"))?);
+        }
+    }
+    if config.get_user().is_none() {
+        let system = || variable("USER").or_else(|| variable("USERNAME"));
+        given("user", "PGUSER").or_else(system).iter().for_each(|user| _ = config.user(user));
+    }
+    if config.get_dbname().is_none() {
+        let user = config.get_user().map(str::to_owned);
+        given("dbname", "PGDATABASE").or(user).iter().for_each(|name| _ = config.dbname(name));
+    }
+    if config.get_options().is_none() {
+        given("options", "PGOPTIONS").iter().for_each(|options| _ = config.options(options));
+    }
+    if config.get_application_name().is_none() {
+        given("application_name", "PGAPPNAME").iter().for_each(|name| _ = config.application_name(name));
+    }
+    if config.get_connect_timeout().is_none()
+        && let Some(seconds) = given("connect_timeout", "PGCONNECT_TIMEOUT")
+    {
+        let seconds = seconds.parse().map_err(|_| invalid("PGCONNECT_TIMEOUT"))?;
+        config.connect_timeout(Duration::from_secs(seconds));
+    }
+    if !text.contains("sslmode=")
+        && let Some(mode) = given("sslmode", "PGSSLMODE")
+    {
+        match &*mode {
+            "disable" => _ = config.ssl_mode(SslMode::Disable),
+            "prefer" | "allow" => {}
+            _ => return Err(no_tls()),
+        }
+    }
+    if config.get_password().is_none() {
+        let password = given("password", "PGPASSWORD").or_else(|| password_of(&config, &of_service, variable));
+        password.iter().for_each(|password| _ = config.password(password));
+    }
+    Ok((config, vault))
+}
+
+/// The address without its password, for messages.
+pub(crate) fn shown(config: &Config) -> String {
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => host.clone(),
+        #[cfg(unix)]
+        Some(Host::Unix(folder)) => folder.display().to_string(),
+        None => config.get_hostaddrs().first().map(ToString::to_string).unwrap_or_default(),
+    };
+    let port =
+        config.get_ports().first().filter(|port| **port != 5432).map_or(String::new(), |port| format!(":{port}"));
+    let user = config.get_user().map_or(String::new(), |user| format!("{user}@"));
+    format!("postgres://{user}{host}{port}/{}", config.get_dbname().unwrap_or_default())
+}
+
+/// Whether an address demands TLS.
+fn is_tls(address: &str) -> bool {
+    let mode =
+        address.split_once("sslmode=").map(|(_, rest)| rest.split(['&', ' ', '\'']).find(|word| !word.is_empty()));
+    !matches!(mode, None | Some(Some("disable" | "prefer")))
+}
+
+pub(crate) fn no_tls() -> Error {
+    Error::new(ErrorKind::Query, "the address demands TLS, which this program does not have yet").with_remedy(
+        "leave out sslmode, and connect through a socket, a private network or a tunnel (ssh -L 5432:localhost:5432)",
+    )
+}
+
+fn invalid(what: &str) -> Error {
+    Error::new(ErrorKind::Query, format!("the {what} of the PostgreSQL database is invalid"))
+        .with_remedy("write postgres://user@host/database, and `#vault` after it for another name than the folder's")
+}
+
+/// An address without its parameter `service`, and the value of that.
+fn without_service(address: &str) -> (String, Option<String>) {
+    let Some((before, query)) = address.split_once('?') else {
+        let (service, words): (Vec<_>, Vec<_>) =
+            address.split_whitespace().partition(|word| word.starts_with("service="));
+        return match service.first().and_then(|word| word.strip_prefix("service=")) {
+            Some(service) => (words.join(" "), Some(service.to_owned())),
+            None => (address.to_owned(), None),
+        };
+    };
+    let (service, others): (Vec<_>, Vec<_>) = query.split('&').partition(|part| part.starts_with("service="));
+    let service = service.first().and_then(|part| part.strip_prefix("service=")).map(str::to_owned);
+    let question = if others.is_empty() { "" } else { "?" };
+    (format!("{before}{question}{}", others.join("&")), service)
+}
+
+/// The settings of a service: the user's file, else that of the system.
+fn read_service(name: &str, variable: &Variables<'_>) -> Result<HashMap<String, String>> {
+    let of_user = match variable("PGSERVICEFILE") {
+        Some(file) => Some(PathBuf::from(file)),
+        None => home(variable).map(|home| home.join(".pg_service.conf")),
+    };
+    let of_system = variable("PGSYSCONFDIR").map(|folder| Path::new(&folder).join("pg_service.conf"));
+    for file in of_user.iter().chain(&of_system) {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let mut lines = text.lines().map(str::trim).skip_while(|line| *line != format!("[{name}]"));
+        // The line of the service itself.
+        if lines.next().is_some() {
+            let lines = lines.take_while(|line| !line.starts_with('[')).filter(|line| !line.starts_with('#'));
+            let settings = lines.filter_map(|line| line.split_once('='));
+            return Ok(settings.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect());
+        }
+    }
+    Err(Error::new(ErrorKind::NotFound, format!("there is no PostgreSQL service {name:?}"))
+        .with_remedy("add it to ~/.pg_service.conf, or to the file that PGSERVICEFILE names"))
+}
+
+/// The password of the first line of the password file that matches.
+fn password_of(config: &Config, service: &HashMap<String, String>, variable: &Variables<'_>) -> Option<String> {
+    let named = service.get("passfile").cloned().or_else(|| variable("PGPASSFILE")).map(PathBuf::from);
+    let file = named.or_else(|| home(variable).map(|home| home.join(".pgpass")))?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&file).ok()?.permissions().mode();
+        if mode & 0o077 != 0 {
+            log::warn!("{} is not read, because others can read it (chmod 600)", file.display());
+            return None;
+        }
+    }
+    let text = std::fs::read_to_string(file).ok()?;
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => host.as_str(),
+        _ => "localhost",
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
+    let wanted = [host, &port, config.get_dbname()?, config.get_user()?];
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let fields = fields(line);
+        let [of @ .., password] = fields.as_slice() else { return None };
+        let matches = of.len() == wanted.len() && of.iter().zip(wanted).all(|(of, is)| of == "*" || of == is);
+        matches.then(|| password.clone())
+    })
+}
+
+/// The fields of a line of the password file: separated by `:`, with `\` before a `:` or `\` of their own.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match (character, fields.last_mut()) {
+            (':', _) => fields.push(String::new()),
+            ('\\', Some(field)) => field.extend(characters.next()),
+            (character, Some(field)) => field.push(character),
+            (_, None) => {}
+        }
+    }
+    fields
+}
+
+fn home(variable: &Variables<'_>) -> Option<PathBuf> {
+    variable("HOME").or_else(|| variable("USERPROFILE")).map(PathBuf::from)
+}
+
+/// The folder of the server's socket, or this machine.
+fn default_host() -> String {
+    let folders = ["/var/run/postgresql", "/tmp"];
+    let socket = |folder: &&str| cfg!(unix) && Path::new(folder).join(".s.PGSQL.5432").exists();
+    folders.into_iter().find(socket).unwrap_or("localhost").to_owned()
+}
+
+/// Decodes `%20` and the like.
+fn decoded(text: &str) -> Result<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+        let byte = after.first_chunk::<2>().and_then(|digits| code(digits)).filter(|_| *first == b'%');
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    match String::from_utf8(bytes) {
+        Ok(name) if !name.is_empty() => Ok(name),
+        _ => Err(invalid("vault in the address")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(address: &str, variables: &[(&str, &str)]) -> Result<(String, Config, Option<String>)> {
+        let variable = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        parse(address, &variable).map(|(config, vault)| (shown(&config), config, vault))
+    }
+
+    #[test]
+    fn an_address_goes_before_a_service_and_that_before_variables() {
+        let folder = tempfile::tempdir().unwrap();
+        let services = folder.path().join("services.conf");
+        std::fs::write(
+            &services,
+            "[other]\nhost=x\n\n[team]\n# ours\nhost = db\ndbname=notes\nuser=ann\n[last]\nport=1\n",
+        )
+        .unwrap();
+        let services = services.to_str().unwrap();
+        let variables = [
+            ("PGSERVICEFILE", services),
+            ("PGUSER", "eve"),
+            ("PGPORT", "6000"),
+            ("PGHOST", "far"),
+            ("PGDATABASE", "d"),
+        ];
+        let shown = |address: &str| parsed(address, &variables).unwrap().0;
+        assert_eq!(shown("postgres:"), "postgres://eve@far:6000/d");
+        assert_eq!(shown("postgresql://"), "postgres://eve@far:6000/d");
+        assert_eq!(shown("postgres:?service=team"), "postgres://ann@db:6000/notes");
+        assert_eq!(shown("postgres://bob@/x?service=team"), "postgres://bob@db:6000/x");
+        assert_eq!(shown("postgres:///x?service=team&application_name=y"), "postgres://ann@db:6000/x");
+        assert_eq!(shown("postgresql://bob@near:7/x"), "postgres://bob@near:7/x");
+        assert_eq!(shown("postgres:host=near user=bob"), "postgres://bob@near:6000/d");
+        assert_eq!(parsed("postgres:", &[("USER", "ann"), ("PGHOST", "h")]).unwrap().0, "postgres://ann@h/ann");
+        assert!(parsed("postgres:?service=none", &variables).unwrap_err().one_line().contains("\"none\""));
+    }
+
+    #[test]
+    fn a_vault_is_named_after_the_address() {
+        let vault = |address: &str| parsed(address, &[]).unwrap().2;
+        assert_eq!(vault("postgres://h/d"), None);
+        assert_eq!(vault("postgres://h/d#garden").as_deref(), Some("garden"));
+        assert_eq!(vault("postgres:#My%20notes%").as_deref(), Some("My notes%"));
+        assert!(parsed("postgres://h/d#", &[]).is_err());
+    }
+
+    #[test]
+    fn passwords_come_from_the_usual_places_and_are_never_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pgpass");
+        std::fs::write(&file, "# old\nh:5432:other:ann:wrong\n*:*:d\\:1:ann:se\\:cret\\\\\nh:*:*:*:last\n").unwrap();
+        let file = file.to_str().unwrap();
+        let variables = [("PGPASSFILE", file)];
+        let password = |address: &str, variables: &[(&str, &str)]| {
+            let (shown, config, _) = parsed(address, variables).unwrap();
+            let password = config.get_password().map(|password| String::from_utf8_lossy(password).into_owned());
+            password.iter().for_each(|password| assert!(!shown.contains(password)));
+            password
+        };
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
+            assert_eq!(password("postgres://ann@h/d:1", &variables), None);
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        assert_eq!(password("postgres://ann@h/d:1", &variables).as_deref(), Some("se:cret\\"));
+        assert_eq!(password("postgres://bob@h/d", &variables).as_deref(), Some("last"));
+        assert_eq!(password("postgres://bob@i/d", &variables), None);
+        assert_eq!(password("postgres://bob:own@h/d", &variables).as_deref(), Some("own"));
+        assert_eq!(password("postgres://bob@h/d", &[("PGPASSWORD", "env")]).as_deref(), Some("env"));
+        let wrong = parsed("postgres://bob:hunter2@h:port/d", &[]).unwrap_err();
+        assert!(!format!("{wrong:?} {}", wrong.one_line()).contains("hunter2"));
+    }
+
+    #[test]
+    fn tls_that_cannot_be_had_is_refused() {
+        for mode in ["require", "verify-ca", "verify-full", "allow"] {
+            for error in [
+                parsed(&format!("postgres://h/d?sslmode={mode}"), &[]).err(),
+                parsed("postgres://h/d", &[("PGSSLMODE", mode)]).err(),
+            ] {
+                // `allow` prefers a connection without TLS.
+                assert!(mode == "allow" || error.unwrap().one_line().contains("tunnel"), "{mode}");
+            }
+        }
+        assert!(parsed("postgres://h/d?sslmode=disable", &[("PGSSLMODE", "require")]).is_ok());
+    }
+}

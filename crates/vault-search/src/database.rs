@@ -1,0 +1,39 @@
+//! An index in a database: `--index postgres://…`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use vault_index::backend::Database;
+use vault_index::{Error, ErrorKind, Result};
+
+/// The database that `--index` or `VAULT_INDEX_FILE` names, unless they name a file.
+///
+/// # Errors
+/// [`ErrorKind::Query`] for an address that cannot be used, and for any in a program without the feature `postgres`. No
+/// error shows the address, which may hold a password.
+pub(crate) fn named(index: &Path) -> Result<Option<Arc<dyn Database>>> {
+    match index.to_str().filter(|text| text.starts_with("postgres:") || text.starts_with("postgresql:")) {
+        Some(address) => open(address).map(Some).map_err(|error| error.at("--index (VAULT_INDEX_FILE)")),
+        None => Ok(None),
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn open(address: &str) -> Result<Arc<dyn Database>> {
+    Ok(Arc::new(vault_postgres::Database::new(address)?))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open(_: &str) -> Result<Arc<dyn Database>> {
+    Err(Error::new(ErrorKind::Query, "this program has no support for PostgreSQL")
+        .with_remedy("build it with that: cargo install vault-search --features postgres"))
+}
+
+/// The error of a command that needs an index file.
+pub(crate) fn needs_file(command: &str) -> Error {
+    Error::new(
+        ErrorKind::Query,
+        format!("{command} works with an index file, and --index (VAULT_INDEX_FILE) names a database"),
+    )
+    .with_remedy("leave it out, or name a file")
+}

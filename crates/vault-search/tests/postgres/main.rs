@@ -1,0 +1,245 @@
+//! The commands with an index in a real PostgreSQL server.
+
+#[expect(dead_code, reason = "the tests of the store use the rest")]
+#[path = "../../../vault-postgres/tests/it/server.rs"]
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use server::Server;
+use tempfile::TempDir;
+
+/// A copy of the demo vault, and the address of its index in a database.
+struct Team {
+    folder: TempDir,
+    address: String,
+}
+
+impl Team {
+    fn new(server: &Server) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vaults/demo");
+        copy(&demo, &folder.path().join("demo"));
+        let address = format!("postgres:{}", server.address("postgres"));
+        Self { folder, address }
+    }
+
+    fn vault(&self) -> PathBuf {
+        self.folder.path().join("demo")
+    }
+
+    fn command(&self, program: &str, index: Option<&str>, arguments: &[&str]) -> Command {
+        let program = match program {
+            "vault-search" => env!("CARGO_BIN_EXE_vault-search"),
+            "vault-tools" => env!("CARGO_BIN_EXE_vault-tools"),
+            _ => env!("CARGO_BIN_EXE_vault-index"),
+        };
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("VAULT_DIR", self.vault())
+            .env("VAULT_MODEL", "hashed")
+            .stdin(Stdio::null());
+        index.iter().for_each(|index| _ = command.args(["--index", index]));
+        command.args(arguments);
+        command
+    }
+
+    fn run(&self, program: &str, index: Option<&str>, arguments: &[&str]) -> Output {
+        self.command(program, index, arguments).output().unwrap()
+    }
+
+    /// The output of a command on the database that ends well.
+    fn stdout(&self, program: &str, arguments: &[&str]) -> String {
+        self.told(program, Some(&self.address), arguments)
+    }
+
+    fn told(&self, program: &str, index: Option<&str>, arguments: &[&str]) -> String {
+        let output = self.run(program, index, arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The error of a command on the database.
+    fn refused(&self, program: &str, arguments: &[&str]) -> String {
+        let output = self.run(program, Some(&self.address), arguments);
+        assert!(!output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to.join(entry.file_name())),
+            false => _ = std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap(),
+        }
+    }
+}
+
+/// The results of a search, with their scores. The order of equal scores is that in which the notes were read.
+fn results(json: &str) -> Vec<(String, String, String)> {
+    let json: Value = serde_json::from_str(json).unwrap();
+    let text = |value: &Value| value.to_string();
+    let results = json["results"].as_array().unwrap();
+    let mut results: Vec<_> =
+        results.iter().map(|hit| (text(&hit["score"]), text(&hit["path"]), text(&hit["start_line"]))).collect();
+    results.sort();
+    results
+}
+
+#[test]
+fn a_database_answers_what_the_index_file_answers() {
+    let Some(server) = Server::new() else { return };
+    let team = Team::new(&server);
+    // Nothing is made by a search.
+    assert!(team.refused("vault-search", &["apple"]).contains("vault-index sync"));
+    let synced = team.run("vault-index", Some(&team.address), &["sync"]);
+    assert!(synced.status.success(), "{synced:?}");
+    assert!(String::from_utf8_lossy(&synced.stderr).contains("_reader lets a role read it"), "{synced:?}");
+    team.told("vault-index", None, &["sync"]);
+    let mut found = 0;
+    let queries = ["prune apple trees", "how to keep bread fresh", "tag:garden", "sour", "when to sow"];
+    for query in queries {
+        for mode in ["hybrid", "semantic", "lexical"] {
+            let arguments = ["--json", "--mode", mode, query];
+            let (file, database) =
+                (team.run("vault-search", None, &arguments), team.run("vault-search", Some(&team.address), &arguments));
+            assert_eq!(file.status.code(), database.status.code(), "{database:?}");
+            let [file, database] = [file, database].map(|output| results(&String::from_utf8(output.stdout).unwrap()));
+            assert_eq!(file, database, "{mode} {query}");
+            found += file.len();
+        }
+    }
+    assert!(found > 50, "{found}");
+
+    // A change is found after a sync, and not before: a search does not write.
+    let new = |results: &str| results.contains("Quince.md");
+    std::fs::write(team.vault().join("Quince.md"), "# Quince\n\nMake jelly of the quince. See [[Nowhere at all]].")
+        .unwrap();
+    let search = || team.run("vault-search", Some(&team.address), &["--json", "quince jelly"]).stdout;
+    assert!(!new(&String::from_utf8(search()).unwrap()));
+    let report: Value = serde_json::from_str(&team.stdout("vault-index", &["sync", "--json"])).unwrap();
+    assert_eq!((&report["added"], &report["pending"]), (&1.into(), &0.into()));
+    assert!(new(&String::from_utf8(search()).unwrap()));
+    team.told("vault-index", None, &["sync"]);
+    for arguments in [
+        &["links", "Quince"][..],
+        &["links", "--all", "--jsonl"],
+        &["unresolved", "--headings", "--json"],
+        &["orphans"],
+        &["deadends"],
+        &["tags", "--json"],
+        &["graph", "--format", "json"],
+        &["resolve", "Quince", "--json"],
+        &["mentions", "Quince"],
+    ] {
+        let file = team.run("vault-index", None, arguments);
+        let database = team.run("vault-index", Some(&team.address), arguments);
+        assert_eq!(file.status.code(), database.status.code(), "{arguments:?} {database:?}");
+        assert_eq!(String::from_utf8_lossy(&file.stdout), String::from_utf8_lossy(&database.stdout), "{arguments:?}");
+    }
+    let [file, database] = [None, Some(&*team.address)].map(|index| {
+        let mut status: Value = serde_json::from_str(&team.told("vault-index", index, &["status", "--json"])).unwrap();
+        let place = status["index"].take();
+        assert_eq!(place.as_str().unwrap().ends_with("/postgres#demo"), index.is_some(), "{place}");
+        assert!(status["index_bytes"].take().as_u64().unwrap() > 100_000);
+        status["last_sync"].take();
+        status
+    });
+    assert_eq!(file, database);
+
+    // A rebuild begins again, also with another model.
+    let report: Value = serde_json::from_str(&team.stdout("vault-index", &["rebuild", "--json"])).unwrap();
+    assert!(report["embedded"].as_u64().unwrap() > 50 && report["pending"] == 0, "{report}");
+    assert!(new(&String::from_utf8(search()).unwrap()));
+
+    // Commands that need a file say so, and change nothing.
+    for arguments in [
+        &["check"][..],
+        &["check", "--repair"],
+        &["doctor"],
+        &["stop"],
+        &["adopt", "/nowhere"],
+        &["watch", "--print-service"],
+    ] {
+        let error = team.refused("vault-index", arguments);
+        assert!(error.contains("works with an index file") && error.contains("vault-index"), "{arguments:?}: {error}");
+    }
+    assert!(team.refused("vault-tools", &["lint"]).contains("works with an index file"));
+    assert!(team.refused("vault-index", &["forget", "--yes"]).contains("--index-only"));
+    assert!(team.refused("vault-index", &["forget", "--index-only"]).contains("confirmation"));
+    let deleted = team.stdout("vault-index", &["forget", "--index-only", "--yes"]);
+    assert!(deleted.contains("#demo"), "{deleted}");
+    assert!(team.refused("vault-search", &["apple"]).contains("no vault \"demo\""));
+    assert!(team.vault().join("Quince.md").exists() && !team.folder.path().join("postgres:").exists());
+}
+
+#[test]
+fn copies_embed_nothing_again() {
+    let Some(server) = Server::new() else { return };
+    let team = Team::new(&server);
+    team.told("vault-index", None, &["sync"]);
+    let report: Value = serde_json::from_str(&team.stdout("vault-index", &["push", "--json"])).unwrap();
+    assert!(report["added"].as_u64().unwrap() > 10 && report["pending"] == 0, "{report}");
+    let pulled = team.folder.path().join("pulled/index.db");
+    let arguments = ["pull", "--json", "--file", pulled.to_str().unwrap()];
+    let report: Value = serde_json::from_str(&team.stdout("vault-index", &arguments)).unwrap();
+    assert_eq!(report["pending"], 0);
+    let search = |index: Option<&str>| results(&team.told("vault-search", index, &["--json", "prune apple trees"]));
+    let first = search(None);
+    assert_eq!(first, search(Some(&team.address)));
+    assert_eq!(first, search(pulled.to_str()));
+    let error = team.run("vault-index", None, &["push"]);
+    assert!(String::from_utf8_lossy(&error.stderr).contains("--index postgres://"), "{error:?}");
+}
+
+#[test]
+fn a_watcher_keeps_a_database_up_to_date() {
+    use std::io::{BufRead, BufReader};
+
+    let Some(server) = Server::new() else { return };
+    let team = Team::new(&server);
+    team.stdout("vault-index", &["sync"]);
+    let mut watcher = team
+        .command("vault-index", Some(&team.address), &["watch", "--jsonl", "--debounce", "20"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watcher.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().contains("started"));
+    std::fs::write(team.vault().join("Quince.md"), "# Quince\n\nMake jelly of the quince.").unwrap();
+    assert!(lines.any(|line| line.contains("synced") && line.contains("\"added\":1")));
+    let found = team.stdout("vault-search", &["--json", "quince jelly"]);
+    watcher.kill().unwrap();
+    watcher.wait().unwrap();
+    assert!(found.contains("Quince.md"), "{found}");
+}
+
+#[test]
+fn rights_and_addresses() {
+    let Some(server) = Server::new() else { return };
+    let mut team = Team::new(&server);
+    team.stdout("vault-index", &["sync", "--no-vectors"]);
+    server.run("CREATE ROLE ann LOGIN; DO $$ BEGIN EXECUTE format('GRANT %I TO ann', (SELECT reader FROM vault_search.vault)); END $$");
+    let owner = std::mem::replace(&mut team.address, format!("postgres:{}", server.address("ann")));
+    assert!(team.stdout("vault-search", &["--mode", "lexical", "apple"]).contains("pple"));
+    assert!(team.refused("vault-index", &["sync"]).contains("_writer TO ann"));
+    assert!(team.refused("vault-index", &["rebuild"]).contains("_writer TO ann"));
+    assert!(team.refused("vault-index", &["forget", "--index-only", "--yes"]).contains("only the owner"));
+    // From the environment, for a vault of another name.
+    let folder = owner.split_once("host=").unwrap().1.split(' ').next().unwrap();
+    let mut command = team.command("vault-search", Some("postgres:#demo"), &["--mode", "lexical", "--files", "apple"]);
+    command.env("PGHOST", folder).env("PGUSER", "ann").env("PGDATABASE", "postgres");
+    assert!(command.output().unwrap().status.success());
+    let error = team.run("vault-search", Some("postgres://ann:hunter2@127.0.0.1:1/d"), &["apple"]);
+    let said = format!("{error:?}");
+    assert!(said.contains("cannot be reached") && !said.contains("hunter2"), "{said}");
+    let error = team.run("vault-search", Some("postgres://ann:hunter2@h/d?sslmode=verify-full"), &["apple"]);
+    let said = format!("{error:?}");
+    assert!(said.contains("TLS") && !said.contains("hunter2"), "{said}");
+}
