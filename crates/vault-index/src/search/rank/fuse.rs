@@ -86,6 +86,11 @@ impl Floor {
         Self { with_meaning: asked.unwrap_or(with_meaning), words_alone: asked.unwrap_or(words_alone) }
     }
 
+    /// The floor at a share of its height, for passages that have a vector.
+    pub(in crate::search) fn lowered(self, share: f32) -> Self {
+        Self { with_meaning: share * self.with_meaning, ..self }
+    }
+
     pub(in crate::search) fn least(&self, has_meaning: bool) -> f32 {
         if has_meaning { self.with_meaning } else { self.words_alone }
     }
