@@ -233,6 +233,8 @@ fn normalized(text: &str) -> String {
             rule(r"resume [0-9a-f]+", "resume ID"),
             rule(r"\d+(\.\d+)? ms|(mean|max)_ms.:[\d.]+|duration_ms.:\d+", "TIME"),
             rule(r"in \d+(\.\d+)? s\b", "in TIME"),
+            // `ask` embeds while the model thinks, and has done so or not.
+            rule(r"; \d+ passages? (was|were) ranked by (its|their) words alone until [^,]+, which [^;]+", ""),
             // A stage of no time is not named.
             rule(r"\(TIME: (walk|read|text|links|vectors) TIME(, (walk|read|text|links|vectors) TIME)*\)", "(TIME)"),
         ]
