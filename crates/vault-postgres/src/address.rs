@@ -23,6 +23,11 @@ type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 pub(crate) fn parse(original: &str, variable: &Variables<'_>) -> Result<(Config, Option<String>)> {
     let (address, vault) = match original.split_once('#') {
         // In another form, it may be a character of a value.
+        Some((_, vault)) if vault.contains('@') || original.contains(" password=") => {
+            return Err(
+                invalid("address").with_remedy("write a # in a password as %23, and the vault's name at the end")
+            );
+        }
         Some((address, vault)) if address.starts_with("postgres") => (address, Some(decoded(vault)?)),
         _ => (original, None),
     };
@@ -175,12 +180,16 @@ fn password_of(config: &Config, service: &HashMap<String, String>, variable: &Va
         }
     }
     let text = std::fs::read_to_string(file).ok()?;
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(host)) => host.as_str(),
-        _ => "localhost",
+    // A password is for one machine.
+    let host = match (config.get_hosts(), config.get_hostaddrs()) {
+        ([], [address]) => address.to_string(),
+        ([Host::Tcp(host)], _) => host.clone(),
+        #[cfg(unix)]
+        ([Host::Unix(_)], _) => "localhost".to_owned(),
+        _ => return None,
     };
     let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
-    let wanted = [host, &port, config.get_dbname()?, config.get_user()?];
+    let wanted = [host.as_str(), &port, config.get_dbname()?, config.get_user()?];
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let fields = fields(line);
         let [of @ .., password] = fields.as_slice() else { return None };

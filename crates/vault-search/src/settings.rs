@@ -139,6 +139,9 @@ impl Settings {
         }
         let index = args.index.clone().or_else(|| environment.get("VAULT_INDEX_FILE").map(PathBuf::from));
         let database = index.as_deref().map_or(Ok(None), database::named)?;
+        if database.is_some() {
+            check_database_vaults(args, &named, index.as_deref(), vaults.len())?;
+        }
         let index_file = index.filter(|_| database.is_none());
         if let Some(file) = &index_file {
             check_index_file(file, vaults.len())?;
@@ -191,7 +194,29 @@ fn named_vaults(args: &VaultArgs, environment: &Environment<'_>, config: &UserCo
     })
 }
 
-fn check_index_file(file: &Path, vaults: usize) -> Result<()> {
+/// Refuses what would mix vaults up in a database, where others would lose their index.
+fn check_database_vaults(args: &VaultArgs, named: &NamedVaults, index: Option<&Path>, vaults: usize) -> CliResult<()> {
+    if vaults > 1 && index.and_then(Path::to_str).is_some_and(|address| address.contains('#')) {
+        return Err(Error::new(ErrorKind::Query, "the address of the index names one vault, after its `#`")
+            .with_remedy("leave out the `#` and the name, or name one vault")
+            .into());
+    }
+    let is_guess = args.vault.is_empty() && named.named_in.is_none();
+    if is_guess && !named.folders.iter().any(|folder| folder.join(".obsidian").is_dir()) {
+        return Err(Failure::Refused(
+            "with an index in a database, the vault must be named, because another folder would replace it (--vault DIR)"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses what cannot be the file of an index.
+pub(crate) fn check_index_file(file: &Path, vaults: usize) -> Result<()> {
+    if file.to_str().is_some_and(|text| text.contains("://")) {
+        return Err(Error::new(ErrorKind::Query, "an index is a file, or a database at postgres://…")
+            .with_remedy("change --index (VAULT_INDEX_FILE, --file)"));
+    }
     if vaults > 1 {
         return Err(Error::new(ErrorKind::Query, "one index file cannot serve several vaults")
             .with_remedy("leave out --index (VAULT_INDEX_FILE), or name one vault"));

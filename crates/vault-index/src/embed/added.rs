@@ -16,7 +16,8 @@ use crate::models::{self, AddingLock, KnownModel, ModelLanguages, ModelSource, S
 #[derive(Debug)]
 pub(super) struct AddedModel {
     model: Model,
-    is_english: bool,
+    /// `None`: not known, for a folder of the user's.
+    languages: Option<ModelLanguages>,
     /// The outcome of reading all weights, which is done once, before vectors are stored.
     verified: OnceLock<Result<(), String>>,
 }
@@ -30,7 +31,7 @@ pub(super) fn named(known: &KnownModel) -> Result<AddedModel> {
         return Err(Error::new(ErrorKind::Model, format!("the model `{}` is not installed", known.name))
             .with_remedy(format!("vault-index models add {} downloads it, once you agree", known.name)));
     };
-    AddedModel::open(&installed.file, known.languages == ModelLanguages::English)
+    AddedModel::open(&installed.file, Some(known.languages))
 }
 
 /// A folder of the user's with a model's published files. It is compiled when it is used first, and when one of its files
@@ -52,7 +53,7 @@ pub(super) fn folder(folder: &Path) -> Result<AddedModel> {
             }
         }
     };
-    AddedModel::open(&file, false)
+    AddedModel::open(&file, None)
 }
 
 /// The name under which a folder's model is compiled: readable, and unique to its path.
@@ -75,8 +76,8 @@ fn source_of(folder: &Path) -> Result<ModelSource> {
 }
 
 impl AddedModel {
-    fn open(file: &Path, is_english: bool) -> Result<AddedModel> {
-        Ok(AddedModel { model: models::open(file)?, is_english, verified: OnceLock::new() })
+    fn open(file: &Path, languages: Option<ModelLanguages>) -> Result<AddedModel> {
+        Ok(AddedModel { model: models::open(file)?, languages, verified: OnceLock::new() })
     }
 
     /// Reads all weights once, so that no vector of damaged ones is stored.
@@ -146,7 +147,11 @@ impl Embedder for AddedModel {
     }
 
     fn is_english(&self) -> bool {
-        self.is_english
+        self.languages == Some(ModelLanguages::English)
+    }
+
+    fn is_multilingual(&self) -> bool {
+        self.languages == Some(ModelLanguages::Many)
     }
 
     fn known_share(&self, text: &str) -> f32 {

@@ -121,6 +121,12 @@ pub trait Embedder: TokenCount {
         false
     }
 
+    /// Whether the model compares texts of different languages. Then the floor of scores is lower, because a question is
+    /// less close to an answer in another language.
+    fn is_multilingual(&self) -> bool {
+        false
+    }
+
     /// The mean cosine of questions with passages about other things, and with passages that answer them in other words.
     /// Scores are computed from cosines on the scale of the bundled model, for which these are .02 and .38, because
     /// floors and weights were measured with it. `None`: not measured; cosines are used as they are.

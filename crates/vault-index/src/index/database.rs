@@ -107,6 +107,8 @@ impl Index {
         let parse = ParseOptions::of_vault(vault);
         let (report, fingerprint) = Indexer { store, locks: None, vault, parse, embedder, rules, options }.sync()?;
         *lock(&self.synced) = fingerprint;
+        // An open transaction of a watcher that waits would keep the server from cleaning up.
+        *lock(&self.database_reader) = None;
         Ok(report)
     }
 

@@ -115,6 +115,21 @@ impl Index {
             (None, None) if store.map_or(Ok(false), |store| store.has_content())? => return Err(self.has_lost_settings()),
             (None, None) => ModelName::default(),
         };
+        let is_of_the_database = self.database.is_some() && self.options.model.is_none();
+        let (is_remote, is_shipped) = match &name {
+            ModelName::OpenAi(_) | ModelName::Ollama(_) => (true, false),
+            ModelName::MiniLm | ModelName::Hashed | ModelName::Known(_) => (false, true),
+            _ => (false, false),
+        };
+        // Others write the name in a database, and it decides where queries go and what is loaded or downloaded.
+        if self.database.is_some() && is_remote || is_of_the_database && !is_shipped {
+            return Err(Error::new(
+                ErrorKind::Model,
+                format!("the model `{name}` is not used with an index in a database"),
+            )
+            .at(&self.file)
+            .with_remedy("run `vault-index rebuild --model minilm`, or name another model that runs on this machine"));
+        }
         let mut options = LoadOptions::default();
         // Recorded settings apply only to the model that they were recorded for.
         if has.is_some_and(|has| has == name.to_string()) {

@@ -244,7 +244,11 @@ impl<'a> Watcher<'a> {
 
     /// Syncs, or embeds for a slice of time. Text goes first, so that changes during embedding are found soon.
     fn sync(&mut self) -> Result<()> {
-        let mut options = SyncOptions::new().deadline(Instant::now() + SLICE);
+        // A database is filled by whole syncs, because each begins with a walk and a connection.
+        let mut options = match self.index.database {
+            Some(_) => SyncOptions::new(),
+            None => SyncOptions::new().deadline(Instant::now() + SLICE),
+        };
         (options.cancel, options.progress) = (self.options.cancel, self.options.progress);
         if Instant::now() < self.walk_due
             && let Some(report) = self.index.embed_with(&options)?

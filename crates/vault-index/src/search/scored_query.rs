@@ -366,5 +366,5 @@ fn scale(snapshot: &Snapshot) -> CosineScale {
 }
 
 fn crosses_languages(snapshot: &Snapshot) -> bool {
-    (snapshot.embedder)().is_ok_and(|embedder| !embedder.is_english() && embedder.cosine_range().is_some())
+    scale(snapshot).is_known() && (snapshot.embedder)().is_ok_and(|embedder| embedder.is_multilingual())
 }

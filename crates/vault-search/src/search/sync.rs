@@ -76,6 +76,9 @@ pub(super) fn copy(vault_args: &IndexedVaultArgs, args: &CopyArgs, is_push: bool
             .with_remedy("name it with --index postgres://user@host/database")
             .into());
     }
+    if let Some(file) = &args.file {
+        crate::settings::check_index_file(file, 1)?;
+    }
     let mut of_file = settings.options();
     (of_file.database, of_file.index_file) = (None, args.file.clone());
     let (file, database) = (Index::open(vault, of_file)?, open::to_read(&settings, vault)?);

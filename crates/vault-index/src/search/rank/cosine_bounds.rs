@@ -31,8 +31,8 @@ const LEAST_RANGE: f32 = 0.03;
 /// Moves the cosines of a model onto the scale of scores, whose floors and weights were measured with the bundled model.
 ///
 /// With a model that gives unrelated texts .76 and answers .83, a difference of .07 means as much as .36 with the bundled
-/// one. Without a common scale, words would decide alone, and nothing would be below a floor. Two lines, of which the
-/// lower counts: from unrelated to related texts, and from these to equal ones, which stay at 1.
+/// one. Without a common scale, words would decide alone, and nothing would be below a floor. Two lines meet at the
+/// cosine of related texts: one from unrelated texts, and one to equal ones, which stay at 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::search) struct CosineScale(Option<Lines>);
 
@@ -54,10 +54,16 @@ impl CosineScale {
         }))
     }
 
+    /// Whether cosines are moved.
+    pub(in crate::search) fn is_known(self) -> bool {
+        self.0.is_some()
+    }
+
     /// Increases with the cosine, also when it is rounded, so that bounds stay bounds.
     pub(in crate::search::rank) fn apply(self, cosine: f32) -> f32 {
         let Some(Lines { unrelated, below, above }) = self.0 else { return cosine };
-        (UNRELATED + (cosine - unrelated) * below).min(1.0 - (1.0 - cosine) * above)
+        let (first, second) = (UNRELATED + (cosine - unrelated) * below, 1.0 - (1.0 - cosine) * above);
+        if below >= above { first.min(second) } else { first.max(second) }
     }
 
     fn interval(self, cosine: Interval) -> Interval {
@@ -264,11 +270,13 @@ mod tests {
     fn the_scale_is_that_of_the_bundled_model() {
         let bundled = minilm::COSINE_RANGE;
         assert_eq!((UNRELATED, RELATED), (bundled.unrelated, bundled.related));
-        let scale = CosineScale::new(Some((0.76, 0.83)));
-        for (cosine, expected) in [(0.76, UNRELATED), (0.83, RELATED), (1.0, 1.0)] {
-            assert!((scale.apply(cosine) - expected).abs() < 1e-5, "{cosine}: {}", scale.apply(cosine));
+        for (unrelated, related) in [(0.76, 0.83), (0.4, 0.68), (0.03, 0.45)] {
+            let scale = CosineScale::new(Some((unrelated, related)));
+            for (cosine, expected) in [(unrelated, UNRELATED), (related, RELATED), (1.0, 1.0)] {
+                assert!((scale.apply(cosine) - expected).abs() < 1e-5, "{cosine}: {}", scale.apply(cosine));
+            }
+            assert_eq!(scale.interval(Interval::NONE), Interval::NONE);
         }
-        assert_eq!(scale.interval(Interval::NONE), Interval::NONE);
         let same = CosineScale::new(Some((UNRELATED, RELATED)));
         for cosine in [-0.2, 0.0, 0.3, 0.38, 0.7] {
             assert!((same.apply(cosine) - cosine).abs() < 1e-5, "{cosine}: {}", same.apply(cosine));
