@@ -93,7 +93,7 @@ def differs(file, screen, write):
 
 
 def still_running(program):
-    """Returns the ids of the processes of a program."""
+    """Returns the ids of the processes of a program that have not ended after ten seconds."""
 
     def program_of(pid):
         try:
@@ -101,4 +101,9 @@ def still_running(program):
         except OSError:
             return None
 
-    return [pid for pid in os.listdir("/proc") if pid.isdigit() and program_of(pid) == str(program)]
+    deadline = time.monotonic() + 10
+    while left := [pid for pid in os.listdir("/proc") if pid.isdigit() and program_of(pid) == str(program)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    return left
