@@ -4,9 +4,9 @@ use std::io;
 
 use vault_index::{FolderState, Index, ListedIndex};
 
-use crate::{CliResult, ListArgs, Out, counted, sanitize_line};
+use crate::{CliResult, ListArgs, Out, bytes, counted, sanitize_line};
 
-use super::status::{bytes, local_time};
+use super::status::local_time;
 
 pub(super) fn run(args: &ListArgs, out: &mut Out) -> CliResult {
     if args.schema {
