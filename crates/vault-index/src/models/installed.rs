@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use minilm::{CompileOptions, Model, ModelFolder, ModelPrompts, Pooling};
@@ -150,7 +151,7 @@ fn make(
     };
     // Created private here, because compiling writes into what is there.
     drop(private_file(new)?);
-    let made = original.compile(new, &options, progress).map_err(of_model)?;
+    let made = original.compile(new, &options, &AtomicBool::new(false), progress).map_err(of_model)?;
     match known {
         Some(known) if made.dimensions != known.dimensions => {
             let message = format!("the files give vectors of {}, but {name} has {}", made.dimensions, known.dimensions);
