@@ -159,6 +159,13 @@ pub trait WritePassages {
 }
 
 impl Store {
+    /// As [`pending_size`](ReadPassages::pending_size), for all passages and this number of titles. Linear in the
+    /// passages.
+    pub(crate) fn whole_size(&self, titles: usize) -> Result<u64> {
+        let tokens: u64 = self.only("SELECT coalesce(sum(tokens), 0) FROM passage", [])?;
+        Ok(tokens + least_size(self.passage_count()? + titles))
+    }
+
     /// The id of the next new passage. Ids are never reused, so that a process which embeds a passage without holding
     /// the lock knows that the id still means that text, or nothing.
     pub(super) fn next_passage_id(&self) -> Result<i64> {
