@@ -47,6 +47,7 @@ pub use hyperlink::{Hyperlink, Target};
 pub use interrupt::{clear_interrupt, interrupt};
 pub use logger::install_logger;
 pub use manual::{CompletionsArgs, completions, pages};
+#[cfg(feature = "search")]
 pub(crate) use output::bytes;
 pub use output::{CapturedOutput, Format, JsonArgs, ListArgs, Out, counted, counted_as};
 pub use program::{arguments, command_line, command_named, program};

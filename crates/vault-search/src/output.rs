@@ -212,6 +212,7 @@ pub fn counted_as(number: usize, one: &str, many: &str) -> String {
 }
 
 /// Formats a size: `12.3 MB`.
+#[cfg(feature = "search")]
 pub(crate) fn bytes(count: u64) -> String {
     let units = ["bytes", "kB", "MB", "GB", "TB"];
     let mut value = count as f64;
@@ -278,6 +279,7 @@ mod tests {
         assert_eq!((counted(1, "note"), counted(0, "note")), ("1 note".into(), "0 notes".into()));
     }
 
+    #[cfg(feature = "search")]
     #[test]
     fn sizes() {
         for (count, expected) in [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1.0 kB"), (12_345_678, "12.3 MB")] {
