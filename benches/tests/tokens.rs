@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
 
 use minilm::{CompileOptions, Model, ModelFolder, WordPiece};
 use proptest::prelude::*;
@@ -20,7 +21,10 @@ static UNIGRAM: LazyLock<(Tokenizer, Model)> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/minilm/testdata/tiny/xlmr-mean");
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("model");
-    ModelFolder::open(&folder).unwrap().compile(&file, &CompileOptions::default(), &|_| ()).unwrap();
+    ModelFolder::open(&folder)
+        .unwrap()
+        .compile(&file, &CompileOptions::default(), &AtomicBool::new(false), &|_| ())
+        .unwrap();
     // Mapped: it stays when the folder is deleted.
     (Tokenizer::from_file(folder.join("tokenizer.json")).unwrap(), Model::open(&file).unwrap())
 });

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use minilm::{CompileOptions, Model, ModelFolder};
@@ -15,7 +16,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (folder, file) = (Path::new(folder), Path::new(file));
     let start = Instant::now();
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    ModelFolder::open(folder)?.compile(file, &CompileOptions { name, ..CompileOptions::default() }, &|_| ())?;
+    ModelFolder::open(folder)?.compile(
+        file,
+        &CompileOptions { name, ..CompileOptions::default() },
+        &AtomicBool::new(false),
+        &|_| (),
+    )?;
     println!("compiled   {:?}", start.elapsed());
     let start = Instant::now();
     let model = Model::open(file)?;

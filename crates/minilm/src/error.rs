@@ -13,6 +13,8 @@ pub enum ModelError {
     Damaged(PathBuf, String),
     /// The files are sound, but this program does not run such a model.
     Unsupported(PathBuf, String),
+    /// The caller cancelled the work on this file, which is not complete.
+    Cancelled(PathBuf),
 }
 
 impl ModelError {
@@ -27,7 +29,10 @@ impl ModelError {
     /// The file that it is about.
     pub fn path(&self) -> &Path {
         match self {
-            ModelError::Io(path, _) | ModelError::Damaged(path, _) | ModelError::Unsupported(path, _) => path,
+            ModelError::Io(path, _)
+            | ModelError::Damaged(path, _)
+            | ModelError::Unsupported(path, _)
+            | ModelError::Cancelled(path) => path,
         }
     }
 }
@@ -39,6 +44,7 @@ impl std::fmt::Display for ModelError {
             ModelError::Damaged(path, what) | ModelError::Unsupported(path, what) => {
                 write!(f, "{}: {what}", path.display())
             }
+            ModelError::Cancelled(path) => write!(f, "{}: interrupted", path.display()),
         }
     }
 }
@@ -47,7 +53,7 @@ impl std::error::Error for ModelError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             ModelError::Io(_, error) => Some(error),
-            ModelError::Damaged(..) | ModelError::Unsupported(..) => None,
+            ModelError::Damaged(..) | ModelError::Unsupported(..) | ModelError::Cancelled(_) => None,
         }
     }
 }

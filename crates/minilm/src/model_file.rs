@@ -24,11 +24,15 @@ use crate::mapped::map;
 use crate::tokenizer::Tokenizer;
 use crate::trie::Trie;
 use crate::unigram::{Unigram, UnigramRules};
+use crate::vocabulary::{LONGEST_TOKEN, MOST_TOKENS};
 use crate::weights::{Pooling, Sizes, Weights};
+use crate::wordpiece::SPECIAL;
 use crate::{MAX_TOKENS, WordPiece};
 
 const MAGIC: &[u8; 8] = b"minilm\0m";
-/// Of the format. A file of another version is made again from the original files.
+/// The version of the format, and of the arithmetic that reads it: every change that gives other bits raises it. It is
+/// part of the id, so vectors of two versions are never compared. A file of another version is made again from the
+/// original files.
 const VERSION: u32 = 2;
 const DIGEST: usize = 32;
 /// Where the description starts.
@@ -107,9 +111,14 @@ impl TokenizerTables {
 impl Description {
     /// The name, and a digest of all that decides a vector.
     fn id(&self) -> String {
+        self.id_of(VERSION)
+    }
+
+    pub(crate) fn id_of(&self, version: u32) -> String {
         let deciding = Description { record: Value::Null, cosine_range: CosineRange::default(), ..self.clone() };
-        let json = serde_json::to_vec(&deciding).unwrap_or_default();
-        format!("{}-int8-{}", self.name, &digest(&json)[..16])
+        let mut bytes = version.to_le_bytes().to_vec();
+        bytes.extend(serde_json::to_vec(&deciding).unwrap_or_default());
+        format!("{}-int8-{}", self.name, &digest(&bytes)[..16])
     }
 }
 
@@ -163,14 +172,16 @@ impl ModelFile {
         match &file.description.tokenizer {
             TokenizerTables::WordPiece { .. } => {
                 let text = std::str::from_utf8(file.tables()[0]).map_err(|_| damaged("the vocabulary is not text"))?;
+                check_vocabulary(text, file.description.sizes.words).map_err(|what| damaged(&what))?;
                 file.wordpiece = Some(WordPiece::new(text));
             }
-            TokenizerTables::Unigram { .. } => {
+            TokenizerTables::Unigram { rules, .. } => {
                 let [pieces, scores, charsmap, _] = file.tables()[..] else { unreachable!() };
                 let is_whole = pieces.len().is_multiple_of(8) && scores.len().is_multiple_of(8);
                 if !is_whole || !charsmap.len().is_multiple_of(4) {
                     return Err(damaged("the tokenizer's tables are damaged"));
                 }
+                rules.check(scores.len() / 8, file.description.sizes.words).map_err(|what| damaged(&what))?;
             }
         }
         Ok(file)
@@ -214,6 +225,18 @@ impl ModelFile {
     }
 }
 
+/// Whether a tokenizer can be built from this vocabulary, and gives only ids of a model's words.
+fn check_vocabulary(text: &str, words: usize) -> Result<(), String> {
+    let tokens = text.lines().count();
+    if tokens > words.min(MOST_TOKENS) || text.lines().any(|token| token.is_empty() || token.len() > LONGEST_TOKEN) {
+        return Err(format!("the vocabulary is not one of {words} words"));
+    }
+    match SPECIAL.iter().find(|special| !text.lines().any(|token| token == **special)) {
+        Some(missing) => Err(format!("the vocabulary has no {missing}")),
+        None => Ok(()),
+    }
+}
+
 /// The description, and the id.
 fn read_description(bytes: &[u8]) -> Result<(Description, String), String> {
     let number = |at: usize| bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_le_bytes);
@@ -233,12 +256,18 @@ fn read_description(bytes: &[u8]) -> Result<(Description, String), String> {
     }
     let description: Description = serde_json::from_slice(json).map_err(|error| format!("the description: {error}"))?;
     description.sizes.check()?;
-    let components = description.sizes.dense.unwrap_or(description.sizes.width);
-    if description.dimensions == 0 || description.dimensions > components {
-        return Err(format!("a vector of {} components has no {} dimensions", components, description.dimensions));
-    }
+    check_dimensions(&description.sizes, description.dimensions)?;
     let id = description.id();
     Ok((description, id))
+}
+
+/// Whether the vectors of a model with these sizes have as many components.
+pub(crate) fn check_dimensions(sizes: &Sizes, dimensions: usize) -> Result<(), String> {
+    let components = sizes.dense.unwrap_or(sizes.width);
+    match (1..=components).contains(&dimensions) {
+        true => Ok(()),
+        false => Err(format!("a vector of {components} components has no {dimensions} dimensions")),
+    }
 }
 
 impl Sizes {

@@ -35,6 +35,22 @@ pub(crate) struct UnigramRules {
     pub(crate) special: Vec<SpecialToken>,
 }
 
+impl UnigramRules {
+    /// Whether a tokenizer with this number of scores gives only ids of a model's words, and comes to an end. The id of
+    /// a piece is the place of its score.
+    pub(crate) fn check(&self, scores: usize, words: usize) -> Result<(), String> {
+        let special = self.special.iter().map(|special| special.id);
+        let last = special.chain([self.unknown, self.start, self.end]).max().unwrap_or_default();
+        if scores > words || last as usize >= words {
+            return Err(format!("the tokenizer has {scores} pieces and the id {last}, but the model {words} words"));
+        }
+        match self.special.iter().find(|special| !special.text.starts_with('<')) {
+            Some(special) => Err(format!("the special token {:?} does not start with <", special.text)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A step of normalization.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -96,7 +112,7 @@ impl<'a> Unigram<'a> {
         let mut rest = text;
         loop {
             let found = rest.char_indices().find_map(|(at, c)| {
-                // All of them start so, or this would take long: checked when the model's file is made.
+                // All of them start so, or this would take long: checked when the model's file is made and opened.
                 let special = if c == '<' { self.special_at(&rest[at..]) } else { None };
                 special.map(|special| (at, special))
             });

@@ -61,7 +61,7 @@ impl ModelFolder {
     /// Reads everything but the matrices, whose header is checked.
     ///
     /// # Errors
-    /// When a file is missing or damaged, or when the model is of a kind that is not run here.
+    /// When a file is missing or damaged, or when this crate does not run such a model.
     pub fn open(folder: &Path) -> Result<ModelFolder, ModelError> {
         let config_file = folder.join(CONFIG);
         let config = json_file::read(&config_file)?;
@@ -126,6 +126,11 @@ impl ModelFolder {
         self.sizes
     }
 
+    /// The length of its vectors.
+    pub fn dimensions(&self) -> usize {
+        self.sizes.dense.unwrap_or(self.sizes.width)
+    }
+
     /// How tokens are pooled, if the folder says it.
     pub fn pooling(&self) -> Option<Pooling> {
         self.pooling
@@ -175,13 +180,17 @@ impl Modules {
                 }
                 "Dense" if modules.dense.is_none() => {
                     let json = json_file::read(&config)?;
-                    let activation = json["activation_function"].as_str().unwrap_or("Identity");
+                    // Without the field, sentence-transformers uses Tanh.
+                    let activation = json["activation_function"].as_str().unwrap_or("Tanh");
                     let columns = json["out_features"].as_u64().and_then(|columns| usize::try_from(columns).ok());
                     match columns {
                         Some(columns) if activation.ends_with("Identity") => {
                             modules.dense = Some((folder.join(path), columns));
                         }
-                        _ => return Err(ModelError::unsupported(&config, "such a dense layer is not supported")),
+                        _ => {
+                            let what = format!("a dense layer with the activation {activation} is not supported");
+                            return Err(ModelError::unsupported(&config, what));
+                        }
                     }
                 }
                 _ => return Err(ModelError::unsupported(&file, format!("the module `{kind}` is not supported"))),
@@ -196,6 +205,9 @@ fn pooling(config: &Path) -> Result<Option<Pooling>, ModelError> {
     let json = json_file::read_if_there(config)?;
     if json.is_null() {
         return Ok(None);
+    }
+    if json["include_prompt"] == false {
+        return Err(ModelError::unsupported(config, "a pooling without the prompt's tokens is not supported"));
     }
     let is_set = |mode: &str| json[format!("pooling_mode_{mode}")] == true;
     let modes = ["max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"];

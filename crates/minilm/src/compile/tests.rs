@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -10,7 +11,8 @@ use tempfile::TempDir;
 use super::published::Published;
 use super::{CompileOptions, ModelFolder};
 use crate::kernel::Kernel;
-use crate::model_file::DESCRIPTION_END;
+use crate::model_file::{DESCRIPTION_END, Description, TokenizerTables, header};
+use crate::unigram::UnigramRules;
 use crate::{Model, ModelError, Pooling};
 
 const NAMES: [&str; 3] = ["bert-mean", "bert-first", "xlmr-mean"];
@@ -73,7 +75,7 @@ fn compiled(name: &str) -> PathBuf {
 fn compile(from: &Path, to: &Path, dimensions: Option<usize>) -> Result<(), ModelError> {
     let name = from.file_name().unwrap().to_string_lossy().into_owned();
     let options = CompileOptions { name, dimensions, ..CompileOptions::default() };
-    ModelFolder::open(from)?.compile(to, &options, &|_| ()).map(|_| ())
+    ModelFolder::open(from)?.compile(to, &options, &AtomicBool::new(false), &|_| ()).map(|_| ())
 }
 
 #[test]
@@ -205,14 +207,20 @@ fn the_first_dimensions_are_the_start_of_the_vector_at_unit_length() {
         assert_eq!(found.len(), dimensions);
         assert!(expected.iter().zip(&found).all(|(a, b)| (a / length - b).abs() < 1e-6), "{name}");
     }
-    let error = compile(&folder("bert-mean"), &dir.path().join("x"), Some(65)).unwrap_err();
-    assert!(error.to_string().contains("65 dimensions"), "{error}");
+    for dimensions in [0, 65] {
+        let to = dir.path().join("x");
+        let error = compile(&folder("bert-mean"), &to, Some(dimensions)).unwrap_err();
+        assert!(error.to_string().contains(&format!("{dimensions} dimensions")), "{error}");
+        assert!(!to.exists(), "found before anything is computed");
+    }
 }
 
 /// A copy of a tiny model's folder, to change something in it.
 fn copy(name: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    for file in ["config.json", "tokenizer.json", "model.safetensors", "modules.json", "1_Pooling/config.json"] {
+    let dense = ["2_Dense/config.json", "2_Dense/model.safetensors"];
+    let files = ["config.json", "tokenizer.json", "model.safetensors", "modules.json", "1_Pooling/config.json"];
+    for file in files.into_iter().chain(dense).filter(|file| folder(name).join(file).exists()) {
         let to = dir.path().join(file);
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
         std::fs::copy(folder(name).join(file), to).unwrap();
@@ -225,6 +233,14 @@ fn set(dir: &TempDir, file: &str, pointer: &str, value: Value) {
     let path = dir.path().join(file);
     let mut json: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     *json.pointer_mut(pointer).unwrap() = value;
+    std::fs::write(path, json.to_string()).unwrap();
+}
+
+/// Removes one value of a JSON file.
+fn unset(dir: &TempDir, file: &str, key: &str) {
+    let path = dir.path().join(file);
+    let mut json: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    json.as_object_mut().unwrap().remove(key).unwrap();
     std::fs::write(path, json.to_string()).unwrap();
 }
 
@@ -271,20 +287,40 @@ fn other_models_are_refused_with_what_is_not_supported() {
 }
 
 #[test]
+fn what_sentence_transformers_would_compute_otherwise_is_refused() {
+    let dir = copy("bert-first");
+    compile(dir.path(), &dir.path().join("model"), None).unwrap();
+    unset(&dir, "2_Dense/config.json", "activation_function");
+    assert!(refusal(&dir).contains("Tanh"), "{}", refusal(&dir));
+
+    let dir = copy("bert-mean");
+    let path = dir.path().join("1_Pooling/config.json");
+    let mut json: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    for (include, is_refused) in [(true, false), (false, true)] {
+        json["include_prompt"] = include.into();
+        std::fs::write(&path, json.to_string()).unwrap();
+        let refused = compile(dir.path(), &dir.path().join("model"), None).err();
+        assert_eq!(refused.is_some_and(|error| error.to_string().contains("prompt")), is_refused);
+    }
+}
+
+#[test]
 fn missing_and_damaged_files_are_named() {
     for file in ["config.json", "tokenizer.json", "model.safetensors", "1_Pooling/config.json"] {
         let dir = copy("bert-mean");
         let path = dir.path().join(file);
+        let named = |what: &str| format!("{file}: {what}");
         std::fs::write(&path, "{ nonsense").unwrap();
-        assert!(refusal(&dir).contains(file), "{}", refusal(&dir));
+        assert!(refusal(&dir).contains(&named("th")), "{}", refusal(&dir));
         std::fs::remove_file(&path).unwrap();
-        assert!(refusal(&dir).contains(file), "{}", refusal(&dir));
+        let missing = if file.starts_with('1') { "it does not say" } else { "" };
+        assert!(refusal(&dir).contains(&named(missing)), "{}", refusal(&dir));
     }
     let dir = copy("bert-mean");
     let path = dir.path().join("model.safetensors");
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() - 4]).unwrap();
-    assert!(refusal(&dir).contains("safetensors"), "{}", refusal(&dir));
+    assert!(refusal(&dir).contains("these are no safetensors"), "{}", refusal(&dir));
     // The last number of the last tensor.
     let mut nan = whole.clone();
     nan.splice(whole.len() - 4.., f32::NAN.to_le_bytes());
@@ -295,19 +331,119 @@ fn missing_and_damaged_files_are_named() {
 #[test]
 fn a_file_that_is_no_model_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("model");
+    let path = dir.path().join("file");
+    let foreign = "this is not a model file";
     for (bytes, expected) in
-        [(&b""[..], ""), (b"minilm", "not a model"), (b"minilm\0m", "cut off"), (&[0; 20_000], "not a model")]
+        [(&b""[..], foreign), (b"minilm", foreign), (b"minilm\0m", "the file is cut off"), (&[0; 20_000], foreign)]
     {
         std::fs::write(&path, bytes).unwrap();
         let error = Model::open(&path).unwrap_err().to_string();
-        assert!(error.contains(expected) && error.contains("model"), "{error}");
+        assert_eq!(error, format!("{}: {expected}", path.display()));
     }
     let mut newer = std::fs::read(compiled("bert-mean")).unwrap();
     newer[8] += 1;
     std::fs::write(&path, &newer).unwrap();
     let error = Model::open(&path).unwrap_err().to_string();
     assert!(error.contains("format 3"), "{error}");
+}
+
+/// If this test fails, vectors have changed: raise `VERSION` of `model_file.rs`, so that stored ones are computed again.
+#[test]
+fn an_id_stands_for_these_bits() {
+    let pinned = [
+        ("bert-mean", "bert-mean-int8-e8050b84e62acf19", "8b6817ede908a056"),
+        ("bert-first", "bert-first-int8-98f31099869374d1", "5f56d2ebd22267f2"),
+        ("xlmr-mean", "xlmr-mean-int8-8cca67872c5c5405", "e863bf4c26389418"),
+    ];
+    for (name, id, bits) in pinned {
+        let model = Model::open(&compiled(name)).unwrap();
+        let mut hash = blake3::Hasher::new();
+        for text in ["", "query: the old mill", "Größere Äpfel 知識 по реке"] {
+            let bytes: Vec<u8> = model.embed(text).iter().flat_map(|x| x.to_le_bytes()).collect();
+            hash.update(&bytes);
+        }
+        let found = (model.id().to_owned(), hash.finalize().to_hex()[..16].to_owned());
+        assert_eq!(found, (id.to_owned(), bits.to_owned()));
+        let description = model.description();
+        assert_ne!(description.id_of(0), description.id_of(1), "the version is part of the id");
+    }
+}
+
+#[test]
+fn a_cancelled_compilation_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("model");
+    let cancel = AtomicBool::new(false);
+    let model = ModelFolder::open(&folder("bert-mean")).unwrap();
+    let compile = || {
+        let steps = AtomicUsize::new(0);
+        let progress = |_: f32| {
+            steps.fetch_add(1, Ordering::Relaxed);
+            cancel.store(true, Ordering::Relaxed);
+        };
+        let result = model.compile(&to, &CompileOptions::default(), &cancel, &progress);
+        assert!(matches!(result, Err(ModelError::Cancelled(_))), "{result:?}");
+        steps.into_inner()
+    };
+    assert_eq!(compile(), 1, "one of two layers");
+    assert_eq!(compile(), 0, "it was cancelled before");
+}
+
+/// A model's file whose description was changed, with digests that fit.
+fn foreign(name: &str, change: impl FnOnce(&mut Description)) -> Result<Model, ModelError> {
+    let mut bytes = std::fs::read(compiled(name)).unwrap();
+    let mut description = Model::open(&compiled(name)).unwrap().description().clone();
+    change(&mut description);
+    bytes.splice(..DESCRIPTION_END, header(&description).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    std::fs::write(&path, bytes).unwrap();
+    Model::open(&path)
+}
+
+#[test]
+fn a_foreign_file_gives_no_ids_behind_the_words() {
+    type Change = fn(&mut UnigramRules, u32);
+    let changes: [(Change, &str); 5] = [
+        (|rules, words| rules.unknown = words, "words"),
+        (|rules, words| rules.start = words, "words"),
+        (|rules, words| rules.end = words, "words"),
+        (|rules, words| rules.special[0].id = words, "words"),
+        (|rules, _| rules.special[0].text.clear(), "special token"),
+    ];
+    foreign("xlmr-mean", |_| ()).unwrap();
+    for (change, expected) in changes {
+        let error = foreign("xlmr-mean", |description| {
+            let words = description.sizes.words as u32;
+            let TokenizerTables::Unigram { rules, .. } = &mut description.tokenizer else { panic!() };
+            change(rules, words);
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    // The words of the table stay; one of them has no row any more.
+    let bytes = std::fs::read(compiled("bert-mean")).unwrap();
+    let mut description = Model::open(&compiled("bert-mean")).unwrap().description().clone();
+    let TokenizerTables::WordPiece { vocabulary } = &mut description.tokenizer else { panic!() };
+    let old = DESCRIPTION_END..DESCRIPTION_END + vocabulary.next_multiple_of(64);
+    let text = String::from_utf8(bytes[old.start..old.start + *vocabulary].to_vec()).unwrap();
+    for (text, expected) in [
+        (format!("{text}more\n"), "words"),
+        (text.replacen("[CLS]", "[ELS]", 1), "[CLS]"),
+        (text.replacen("[MASK]", &"m".repeat(300), 1), "words"),
+    ] {
+        let mut table = text.into_bytes();
+        let TokenizerTables::WordPiece { vocabulary } = &mut description.tokenizer else { panic!() };
+        *vocabulary = table.len();
+        table.resize(table.len().next_multiple_of(64), 0);
+        description.digests[0] = crate::model_file::digest(&table);
+        let file = [&header(&description).unwrap(), &table, &bytes[old.end..]].concat();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, file).unwrap();
+        let error = Model::open(&path).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 proptest! {

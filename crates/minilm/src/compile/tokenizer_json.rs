@@ -1,6 +1,6 @@
 //! The tables of a tokenizer from its `tokenizer.json`, if it is of a kind that this crate runs to the last id.
 //!
-//! Whatever it says that would change an id and that is not run here is an error, never ignored.
+//! Whatever it says that would change an id and is not supported is an error, never ignored.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Calibrates a model layer by layer, and writes its file.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 use super::cosine_range::cosine_range;
@@ -12,7 +12,7 @@ use super::quantize::integers;
 use super::sections::{Sections, rewrite_header};
 use crate::Model;
 use crate::error::ModelError;
-use crate::model_file::{CosineRange, Description, header};
+use crate::model_file::{CosineRange, Description, check_dimensions, header};
 use crate::weights::Pooling;
 
 /// Texts that the ranges of the activations are measured on; see `recipe/README.md`.
@@ -24,25 +24,32 @@ const ROWS: usize = 4096;
 impl ModelFolder {
     /// Makes the file that [`Model::open`](crate::Model::open) maps. `progress` gets the share that is done, from 0 to 1.
     ///
-    /// The file at `to` is written in place, so give it a name that nobody looks for, and rename it. The same folder and
-    /// options give the same bytes on every processor.
+    /// The file at `to` is written in place, so give it a temporary name, and rename it when it is complete. The same folder and
+    /// options give the same bytes on every processor. When `cancel` is set, it stops within about a second.
     ///
     /// # Errors
-    /// When a matrix is missing, has another shape than the configuration says, or holds NaN or infinity; when
+    /// [`ModelError::Cancelled`]; when the model has fewer dimensions than the options keep; when a matrix is missing, has another shape than the configuration says, or holds NaN or infinity; when
     /// the file cannot be written.
     pub fn compile(
         &self,
         to: &Path,
         options: &CompileOptions,
+        cancel: &AtomicBool,
         progress: &dyn Fn(f32),
     ) -> Result<Description, ModelError> {
+        let dimensions = options.dimensions.unwrap_or(self.dimensions());
+        check_dimensions(&self.sizes, dimensions).map_err(|what| ModelError::unsupported(&self.folder, what))?;
+        let check_cancel = || match cancel.load(Ordering::Relaxed) {
+            true => Err(ModelError::Cancelled(to.to_owned())),
+            false => Ok(()),
+        };
         let published = Published::of(self)?;
         let mut out = Sections::create(to)?;
         for table in self.tokenizer.bytes() {
             out.bytes(&table)?;
         }
         let tables_digest = out.digest();
-        self.word_table(&published, &mut out)?;
+        self.word_table(&published, &mut out, &check_cancel)?;
         let (positions, norm) = (published.positions()?, published.embedded_norm()?);
         out.floats(&positions)?;
         out.norm(&norm)?;
@@ -52,7 +59,8 @@ impl ModelFolder {
         }
         for layer in 0..self.sizes.layers {
             let plain = published.layer(layer)?;
-            let heard = run(&plain, texts);
+            let heard = run(&plain, texts, cancel);
+            check_cancel()?;
             out.layer(&plain, &heard)?;
             texts = heard.into_iter().map(|heard| heard.output).collect();
             progress((layer + 1) as f32 / self.sizes.layers as f32);
@@ -65,7 +73,7 @@ impl ModelFolder {
             name: options.name.clone(),
             sizes: self.sizes,
             pooling: options.pooling.or(self.pooling).unwrap_or(Pooling::Mean),
-            dimensions: options.dimensions.unwrap_or(self.sizes.dense.unwrap_or(self.sizes.width)),
+            dimensions,
             prompts: options.prompts.clone().unwrap_or_else(|| self.prompts.clone()),
             cosine_range: CosineRange::default(),
             record: options.record.clone(),
@@ -74,17 +82,23 @@ impl ModelFolder {
         };
         let too_long = || ModelError::unsupported(&self.folder, "the model's prompts or special tokens are too long");
         out.finish(&header(&description).ok_or_else(too_long)?)?;
-        // Opening it leaves nothing for others to find out.
+        // A file that cannot be opened is found now, not by its first user.
         description.cosine_range = cosine_range(&Model::open(to)?);
         rewrite_header(to, &header(&description).ok_or_else(too_long)?)?;
         Ok(description)
     }
 
     /// The words as integers, halved by columns as the bundled ones are; then the scale of each.
-    fn word_table(&self, published: &Published<'_>, out: &mut Sections) -> Result<(), ModelError> {
+    fn word_table(
+        &self,
+        published: &Published<'_>,
+        out: &mut Sections,
+        check_cancel: &dyn Fn() -> Result<(), ModelError>,
+    ) -> Result<(), ModelError> {
         let width = self.sizes.width;
         let (mut halves, mut scales) = ([Vec::new(), Vec::new()], Vec::new());
         for first in (0..self.sizes.words).step_by(ROWS) {
+            check_cancel()?;
             let rows = published.words(first, ROWS.min(self.sizes.words - first))?;
             let (whole, of_rows) = integers(&rows, width);
             for row in whole.chunks_exact(width) {
@@ -112,15 +126,15 @@ impl ModelFolder {
     }
 }
 
-/// All texts through a layer, on all cores.
-fn run(layer: &PlainLayer, texts: Vec<Vec<f32>>) -> Vec<Heard> {
+/// All texts through a layer, on all cores; only some of them when `cancel` is set.
+fn run(layer: &PlainLayer, texts: Vec<Vec<f32>>, cancel: &AtomicBool) -> Vec<Heard> {
     let prepared = layer.prepare();
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();
         while let Some((index, text)) = {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            texts.get(index).map(|text| (index, text.clone()))
+            texts.get(index).filter(|_| !cancel.load(Ordering::Relaxed)).map(|text| (index, text.clone()))
         } {
             done.push((index, prepared.run(text)));
         }

@@ -1,8 +1,9 @@
 //! Models on our own engine besides the bundled one: those that were added by name, and folders of the user's.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
 use ::minilm::Model;
@@ -18,6 +19,8 @@ pub(super) struct AddedModel {
     model: Model,
     /// `None`: not known, for a folder of the user's.
     languages: Option<ModelLanguages>,
+    /// The compiled file of a folder of the user's, which can be made again.
+    cached: Option<PathBuf>,
     /// The outcome of reading all weights, which is done once, before vectors are stored.
     verified: OnceLock<Result<(), String>>,
 }
@@ -49,11 +52,11 @@ pub(super) fn folder(folder: &Path) -> Result<AddedModel> {
             // Another process may have made it while this one waited.
             match installed() {
                 Some(installed) => installed.file,
-                None => models::install(&lock, None, &folder, &source, &|_| ())?.file,
+                None => models::install(&lock, None, &folder, &source, &AtomicBool::new(false), &|_| ())?.file,
             }
         }
     };
-    AddedModel::open(&file, None)
+    Ok(AddedModel { cached: Some(file.clone()), ..AddedModel::open(&file, None)? })
 }
 
 /// The name under which a folder's model is compiled: readable, and unique to its path.
@@ -77,15 +80,22 @@ fn source_of(folder: &Path) -> Result<ModelSource> {
 
 impl AddedModel {
     fn open(file: &Path, languages: Option<ModelLanguages>) -> Result<AddedModel> {
-        Ok(AddedModel { model: models::open(file)?, languages, verified: OnceLock::new() })
+        Ok(AddedModel { model: models::open(file)?, languages, cached: None, verified: OnceLock::new() })
     }
 
     /// Reads all weights once, so that no vector of damaged ones is stored.
     fn verify(&self) -> Result<()> {
         let verified = self.verified.get_or_init(|| self.model.verify().map_err(|error| error.to_string()));
         verified.clone().map_err(|what| {
-            Error::new(ErrorKind::Model, what)
-                .with_remedy("add the model again with `vault-index models add`, or name its folder again")
+            let remedy = match &self.cached {
+                Some(file) => {
+                    // Else the next start would use it again, because the folder has not changed.
+                    let _ = fs::remove_file(file);
+                    "run the command again: the model is made again from its folder".to_owned()
+                }
+                None => format!("vault-index models add {} replaces it", self.model.description().name),
+            };
+            Error::new(ErrorKind::Model, what).with_remedy(remedy)
         })
     }
 }

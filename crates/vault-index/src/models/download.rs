@@ -1,7 +1,7 @@
 //! Downloads a repository's files to a folder that survives a break: the next try goes on at the last byte.
 //!
 //! The folder is `NAME.part` in the folder of models. A file is `FILE.part` until its length and its digest were checked.
-//! `listing.json` says which commit they are of; files of another one are deleted, not mixed.
+//! `listing.json` says which files they are, by their digests; others are deleted, not mixed.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,25 +14,12 @@ use sha2::{Digest, Sha256};
 use ureq::http::header;
 
 use super::hub::{FailedRequest, Hub, Listing};
+use super::installed::part_folder;
 use super::{AddingLock, ModelSource, SourceFile};
-use crate::dirs::models_folder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::private_file::{private_file, private_folder};
 
 const LISTING: &str = "listing.json";
-
-/// Deletes the original files of a model, once it is installed.
-///
-/// # Errors
-/// When they cannot be deleted.
-pub fn delete_download(lock: &AddingLock) -> Result<()> {
-    let folder = folder_of(lock)?;
-    fs::remove_dir_all(&folder).map_err(|error| Error::io(&folder, error))
-}
-
-fn folder_of(lock: &AddingLock) -> Result<PathBuf> {
-    Ok(models_folder()?.join(format!("{}.part", lock.name())))
-}
 
 /// Downloads the files of a listing to a folder, as far as they are not there yet, and checks each. `progress` gets the bytes that are
 /// there, and those of all files.
@@ -47,13 +34,13 @@ pub fn download(
     cancel: &AtomicBool,
     progress: &dyn Fn(u64, u64),
 ) -> Result<PathBuf> {
-    let folder = folder_of(lock)?;
+    let folder = part_folder(lock)?;
     prepare(&folder, &listing.source)?;
     let all = listing.bytes();
     let mut before = 0;
     for file in &listing.source.files {
         let to = folder.join(&file.path);
-        if !fs::metadata(&to).is_ok_and(|metadata| metadata.len() == file.bytes) {
+        if !is_same(&to, file) {
             if let Some(parent) = to.parent() {
                 private_folder(parent)?;
             }
@@ -68,13 +55,18 @@ pub fn download(
     Ok(folder)
 }
 
+/// Whether a file that an earlier try has completed is still the one of the listing.
+fn is_same(path: &Path, file: &SourceFile) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.len() == file.bytes)
+        && File::open(path).and_then(|mut open| digest(&mut open, &file.digest)).is_ok_and(|found| found == file.digest)
+}
+
 /// Empties the folder unless it has files of this source.
 fn prepare(folder: &Path, source: &ModelSource) -> Result<()> {
     let record = folder.join(LISTING);
     let has = fs::read(&record).ok().and_then(|json| serde_json::from_slice::<ModelSource>(&json).ok());
-    // The address may be another: a mirror has the same files.
-    let is_same = has.is_some_and(|has| has.revision == source.revision && has.files == source.files);
-    if is_same {
+    // The address may be another: a mirror has the same files. So does a commit that changed others.
+    if has.is_some_and(|has| has.files == source.files) {
         return Ok(());
     }
     match fs::remove_dir_all(folder) {
@@ -108,14 +100,16 @@ impl Transfer<'_> {
             length = 0;
         }
         let mut tries = 0;
+        // A hub that knows no ranges starts at the beginning: only bytes that were never there count as progress.
+        let mut most = length;
         while length < self.file.bytes {
             progress(length);
-            let before = length;
             match self.stretch(&mut file, &mut length, progress) {
                 Ok(()) => {}
                 Err(Stop::Error(error)) => return Err(error),
                 Err(Stop::Failed(failed)) => {
-                    tries = if length > before { 1 } else { tries + 1 };
+                    tries = if length > most { 1 } else { tries + 1 };
+                    most = most.max(length);
                     let pause = self.hub.pause(&failed, tries).ok_or(failed.error)?;
                     self.wait(pause)?;
                 }
@@ -128,7 +122,17 @@ impl Transfer<'_> {
     /// One answer of the hub, up to its end.
     fn stretch(&self, file: &mut File, length: &mut u64, progress: &dyn Fn(u64)) -> Result<(), Stop> {
         let io = |error| Stop::Error(Error::io(self.part, error));
-        let mut response = self.hub.file(self.listing, &self.file.path, *length).map_err(Stop::Failed)?;
+        let mut response = match self.hub.file(self.listing, &self.file.path, *length) {
+            Ok(response) => response,
+            Err(failed) => {
+                // The file that the server has ends before this byte: it is another, or was.
+                if failed.is_outside {
+                    file.set_len(0).map_err(io)?;
+                    *length = 0;
+                }
+                return Err(Stop::Failed(failed));
+            }
+        };
         // A server may send all of it, whatever was asked for.
         let starts_at = match response.status().as_u16() {
             206 => {
@@ -173,7 +177,7 @@ impl Transfer<'_> {
             .hub
             .error(&format!("{} was cut off", self.file.path))
             .with_remedy("run the command again: it goes on where it stopped");
-        Stop::Failed(FailedRequest { error, again: Some(None) })
+        Stop::Failed(FailedRequest { error, again: Some(None), is_outside: false })
     }
 
     /// Waits in steps, so that a signal ends it.
@@ -229,4 +233,104 @@ fn digest(file: &mut File, expected: &str) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(file, &mut hash)?;
     Ok(format!("sha256:{}", hex(&hash.finalize())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    const CONTENT: &[u8; 40] = b"forty bytes of weights, that come slowly";
+
+    /// How the hub of a test sends a file from some byte on.
+    type Send = fn(&mut TcpStream, &[u8]) -> io::Result<()>;
+
+    /// Downloads [`CONTENT`] from a hub that sends it so, and returns it with the bytes that the requests began at.
+    fn downloaded(send: Send) -> (Result<Vec<u8>>, Vec<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let hub = Hub::for_test(&format!("http://{}", listener.local_addr().unwrap()), READ);
+        let (told, asked) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let told = told.clone();
+                std::thread::spawn(move || answer(stream, send, &|from| told.send(from).unwrap()));
+            }
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let part = dir.path().join("weights.part");
+        let mut hash = Sha256::new();
+        hash.update(CONTENT);
+        let digest = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let file = SourceFile { path: "weights".into(), bytes: 40, digest: format!("sha256:{digest}") };
+        let source = ModelSource { from: String::new(), revision: None, licence: None, files: vec![file.clone()] };
+        let listing = Listing { repository: "a/b".into(), revision: "c".into(), source };
+        let cancel = AtomicBool::new(false);
+        let transfer = Transfer { hub: &hub, listing: &listing, file: &file, part: &part, cancel: &cancel };
+        let done = transfer.run(&|_| ()).map(|()| fs::read(&part).unwrap());
+        (done, all(&asked))
+    }
+
+    fn all(asked: &Receiver<usize>) -> Vec<usize> {
+        asked.try_iter().collect()
+    }
+
+    fn answer(mut stream: TcpStream, send: Send, asked: &dyn Fn(usize)) -> io::Result<()> {
+        let mut from = 0;
+        for line in BufReader::new(stream.try_clone()?).lines() {
+            let line = line?.to_ascii_lowercase();
+            if let Some(range) = line.strip_prefix("range: bytes=") {
+                from = range.trim_end_matches('-').parse().unwrap();
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        asked(from);
+        let range = match from {
+            0 => "200 OK\r\n".to_owned(),
+            _ => format!("206 Partial Content\r\nContent-Range: bytes {from}-39/40\r\n"),
+        };
+        write!(stream, "HTTP/1.1 {range}Content-Length: {}\r\nConnection: close\r\n\r\n", 40 - from)?;
+        send(&mut stream, &CONTENT[from..])
+    }
+
+    /// The limit for one read.
+    const READ: Duration = Duration::from_millis(500);
+
+    /// A server that sends something within each limit may take many times the limit for all.
+    #[test]
+    fn a_slow_server_is_read_to_the_end() {
+        let started = std::time::Instant::now();
+        let (done, asked) = downloaded(|stream, part| {
+            part.iter().try_for_each(|byte| {
+                std::thread::sleep(READ / 10);
+                stream.write_all(&[*byte])
+            })
+        });
+        assert_eq!(done.unwrap(), CONTENT);
+        assert!(started.elapsed() > 3 * READ);
+        assert_eq!(asked, [0], "one request");
+    }
+
+    #[test]
+    fn a_stalled_server_is_asked_for_the_rest() {
+        let (done, asked) = downloaded(|stream, part| {
+            stream.write_all(&part[..part.len().min(15)])?;
+            // Nothing more, until the client has given up.
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).map(drop)
+        });
+        assert_eq!(done.unwrap(), CONTENT);
+        assert_eq!(asked, [0, 15, 30]);
+    }
+
+    #[test]
+    fn a_server_that_sends_nothing_is_given_up() {
+        let (done, asked) = downloaded(|stream, _| stream.read_to_end(&mut Vec::new()).map(drop));
+        assert!(done.unwrap_err().to_string().contains("cut off"));
+        assert_eq!(asked, [0; 5]);
+    }
 }

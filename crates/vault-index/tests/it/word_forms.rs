@@ -54,6 +54,20 @@ fn traditional_and_simplified_chinese_are_one() {
 }
 
 #[test]
+fn a_status_estimates_the_time_of_the_multilingual_model() {
+    let note = |i: usize| {
+        format!("//- {i}.md\nDer Reiher {i} steht im Wasser und wartet auf einen Fisch, der nicht zu groß ist.\n")
+    };
+    let vault = Vault::new(&(0..40).map(note).collect::<String>());
+    let options = Options::new().index_file(vault.root().join(".index/i.db")).model(ModelName::MiniLm);
+    let index = Index::open(vault.root(), options).unwrap();
+    index.sync().unwrap();
+    let advice = index.status().unwrap().advice;
+    assert!(advice.len() == 1 && advice[0].contains("in about "), "{advice:?}");
+    assert!(advice[0].contains(" s on this machine") || advice[0].contains(" min on this machine"), "{advice:?}");
+}
+
+#[test]
 fn a_status_names_the_languages_that_the_model_does_not_read() {
     let advice = |files: &str, model: ModelName| {
         let vault = Vault::new(files);
@@ -66,6 +80,19 @@ fn a_status_names_the_languages_that_the_model_does_not_read() {
     let english = "//- b.md\nThe heron stands in the water and waits for a fish that is not too large.\n";
     let found = advice(german, ModelName::MiniLm);
     assert!(found.len() == 1 && found[0].contains("100 % of the passages are in German"), "{found:?}");
+    for part in [
+        "vault-index models add multilingual-e5-small (shows the size of the download, then asks)",
+        "vault-index rebuild --model multilingual-e5-small (embeds all notes again, and shows the time that is left)",
+        "it finds English notes less well by meaning",
+    ] {
+        assert!(found[0].contains(part), "{part}: {found:?}");
+    }
+    // Half of the passages, in two languages of which one is unknown to the model.
+    let russian = "//- c.md\nЦапля стоит в воде и ждёт рыбу.\n";
+    let two = advice(&[german, english, russian, &english.replace("b.md", "d.md")].concat(), ModelName::MiniLm);
+    assert!(two.len() == 1 && two[0].contains("50 % of the passages are in German"), "{two:?}");
+    let one = advice(&[german, english, &english.replace("b.md", "d.md")].concat(), ModelName::MiniLm);
+    assert!(one.is_empty(), "{one:?}");
     assert!(advice(english, ModelName::MiniLm).is_empty());
     assert!(advice(german, ModelName::Hashed).is_empty());
 }

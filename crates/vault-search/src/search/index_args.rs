@@ -360,10 +360,11 @@ pub(super) struct ModelsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelsCommand {
-    /// Download a model, or take its files from a folder, and make it ready to use
+    /// Download a model, or take its files from a folder or an archive, and make it ready to use
     #[command(
         after_long_help = "It says the size, the address and the licence, and asks once. A download that was interrupted goes on where it stopped. \
-Every file is checked against the digest that the hub lists. HTTPS_PROXY is used where it is set.\n\nExit codes: 0 done, 2 error, 3 refused: \
+Every file is checked against the digest that the hub lists. HTTPS_PROXY is used where it is set. An installed file that is damaged is replaced. \
+Of a text, a model reads 256 tokens, and passages are made to fit.\n\nExit codes: 0 done, 2 error, 3 refused: \
 without a terminal, --yes is needed, 130 interrupted.\n\nExamples:\n  vault-index models add multilingual-e5-small\n  vault-index models add leaf-ir --hub https://mirror.example.org --yes\n  vault-index models add bge-small --from ~/Downloads/bge-small-en-v1.5"
     )]
     Add(AddModelArgs),
@@ -379,8 +380,10 @@ pub(super) struct AddModelArgs {
     /// The model: a name of vault-index models
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Take the model's files from this folder; nothing is downloaded
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["hub", "yes"])]
+    /// Take the model's files from this folder or archive; nothing is downloaded
+    ///
+    /// An archive is a .tar or .tar.gz file.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["hub", "yes"])]
     pub from: Option<PathBuf>,
     /// The address of a mirror of the hub
     ///

@@ -3,10 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use vault_index::ModelName;
 use vault_index::models::{self, AddingLock, KnownModel, ModelSource};
-#[cfg(feature = "http")]
-use vault_index::{Error, ErrorKind};
+use vault_index::{Error, ErrorKind, ModelName};
 
 use super::index_args::{AddModelArgs, ModelsCommand};
 use super::progress;
@@ -38,10 +36,7 @@ fn known(name: &str) -> CliResult<&'static KnownModel> {
 fn add(args: &AddModelArgs, out: &mut Out) -> CliResult {
     let known = known(&args.name)?;
     let added = match &args.from {
-        Some(folder) => {
-            let source = models::source_of_folder(folder)?;
-            Some(install(&AddingLock::take(known.name, Some(Duration::ZERO))?, known, folder, &source)?)
-        }
+        Some(path) => Some(add_from(known, path)?),
         None => add_from_hub(known, args.hub.as_deref(), args.yes)?,
     };
     match added {
@@ -52,6 +47,53 @@ fn add(args: &AddModelArgs, out: &mut Out) -> CliResult {
         None => out.line(&format!("{} is installed, and the hub has the same files", known.name))?,
     }
     Ok(Outcome::Done)
+}
+
+/// Adds a model from a folder or an archive, and returns a line about it.
+fn add_from(known: &KnownModel, path: &Path) -> CliResult<String> {
+    let lock = AddingLock::take(known.name, Some(Duration::ZERO))?;
+    if path.is_dir() {
+        return install(&lock, known, path, &models::source_of_folder(path)?);
+    }
+    add_from_archive(&lock, known, path)
+}
+
+#[cfg(not(feature = "http"))]
+fn add_from_archive(_: &AddingLock, _: &KnownModel, _: &Path) -> CliResult<String> {
+    Err(Failure::Error("this program cannot unpack archives: it lacks the feature http; unpack the model's files, and name their folder with --from".to_owned()))
+}
+
+#[cfg(feature = "http")]
+fn add_from_archive(lock: &AddingLock, known: &KnownModel, path: &Path) -> CliResult<String> {
+    let listening = crate::listen();
+    let (folder, source) = models::unpack(lock, path, listening.flag()).map_err(interrupted(NOTHING_LEFT))?;
+    let added = install(lock, known, &folder, &source);
+    models::delete_part(lock)?;
+    added
+}
+
+#[cfg(feature = "http")]
+const NOTHING_LEFT: &str = "nothing was installed";
+
+/// Turns the error of work that was cancelled into an interruption, which says what became of the work.
+fn interrupted(left: &'static str) -> impl Fn(Error) -> Failure {
+    move |error| match error.kind() {
+        ErrorKind::Cancelled => Failure::Interrupted(left.to_owned()),
+        _ => error.into(),
+    }
+}
+
+/// The installed model of this name, if its file is sound.
+#[cfg(feature = "http")]
+fn sound(name: &str) -> Option<models::InstalledModel> {
+    let installed = models::installed(name).and_then(|installed| {
+        installed.as_ref().map_or(Ok(()), models::InstalledModel::verify)?;
+        Ok(installed)
+    });
+    installed.unwrap_or_else(|error| {
+        note(&format!("the installed file is replaced: {}", error.one_line()));
+        None
+    })
 }
 
 /// Adds the model of a rebuild, if it is one of the table and is not installed. `agreed` is `--yes`.
@@ -86,19 +128,16 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
     let variable = std::env::var("HF_ENDPOINT").ok().filter(|address| !address.is_empty());
     let hub = models::Hub::at(mirror.or(variable.as_deref()))?;
     let listing = hub.listing(known.repository)?;
-    let had = models::installed(known.name).unwrap_or_else(|error| {
-        note(&format!("the installed file cannot be read, and is replaced: {}", error.one_line()));
-        None
-    });
-    if let Some(had) = had {
+    let had = sound(known.name);
+    if let Some(had) = &had {
         if had.source.files == listing.source.files {
             return Ok(None);
         }
-        let before = had.source.revision.unwrap_or(had.source.from);
-        note(&format!(
-            "the files are others than those that were added: {before} then, {} now; an index with vectors of the old ones is embedded again",
-            listing.revision
-        ));
+        let now = &listing.revision;
+        note(&match &had.source.revision {
+            Some(before) => format!("the files are others than those that were added: {before} then, {now} now"),
+            None => format!("the model was added from {}, whose files the hub does not list", had.source.from),
+        });
     }
     let licence = listing.source.licence.clone().unwrap_or_else(|| "not named".to_owned());
     if !licence.eq_ignore_ascii_case(known.licence) {
@@ -125,14 +164,10 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
         bar.set_position(done);
     });
     bar.finish_and_clear();
-    let folder = match downloaded {
-        Err(error) if error.kind() == ErrorKind::Cancelled => {
-            return Err(Failure::Interrupted("what was downloaded is kept; the same command goes on with it".into()));
-        }
-        downloaded => downloaded?,
-    };
+    const KEPT: &str = "what was downloaded is kept; the same command goes on with it";
+    let folder = downloaded.map_err(interrupted(KEPT))?;
     let added = install(&lock, known, &folder, &listing.source)?;
-    models::delete_download(&lock)?;
+    models::delete_part(&lock)?;
     Ok(Some(added))
 }
 
@@ -146,10 +181,17 @@ fn refused(known: &KnownModel) -> Failure {
 }
 
 fn install(lock: &AddingLock, known: &KnownModel, folder: &Path, source: &ModelSource) -> CliResult<String> {
+    let before = models::installed(known.name).ok().flatten();
+    let listening = crate::listen();
     let bar = progress::download_bar("quantizing");
     bar.set_length(1000);
-    let made = models::install(lock, Some(known), folder, source, &|share| bar.set_position((share * 1000.0) as u64));
+    let made = models::install(lock, Some(known), folder, source, listening.flag(), &|share| {
+        bar.set_position((share * 1000.0) as u64);
+    });
     bar.finish_and_clear();
-    let made = made?;
+    let made = made.map_err(interrupted("the model was not installed; run the command again"))?;
+    if before.is_some_and(|before| before.id != made.id) {
+        note("its vectors are others than before: an index with the old ones is embedded again by its next rebuild");
+    }
     Ok(format!("added {} ({}, {})", known.name, bytes(made.bytes), made.id))
 }

@@ -1,9 +1,10 @@
 //! Which vault, index and model a command works on: flags over environment over configuration.
 
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use vault_index::dirs::{config_folder, home};
 use vault_index::{Error, ModelName, Options, Result, check_globs};
 
 use crate::CliResult;
@@ -145,18 +146,34 @@ impl IndexSettings {
 }
 
 /// The model from the flag, the variable or the configuration, in this order. An error names the source of a wrong name.
+///
+/// The index records the name, so a folder in it becomes absolute: from the folder of the configuration for a name that
+/// stands there, else from the current one; `~/` is the home folder.
 fn model(flag: Option<&str>, variable: Option<String>, config: &UserConfig) -> Result<Option<ModelName>> {
-    let (name, named_in) = match (flag, variable, &config.model) {
-        (Some(name), ..) => (name.to_owned(), None),
-        (None, Some(name), _) => (name, Some(PathBuf::from("VAULT_MODEL"))),
-        (None, None, Some(name)) => (name.clone(), Some(config_file())),
+    let (name, named_in, base) = match (flag, variable, &config.model) {
+        (Some(name), ..) => (name.to_owned(), None, None),
+        (None, Some(name), _) => (name, Some(PathBuf::from("VAULT_MODEL")), None),
+        (None, None, Some(name)) => (name.clone(), Some(config_file()), config_folder()),
         (None, None, None) => return Ok(None),
     };
     let model = name.parse::<ModelName>().map_err(|error: Error| match named_in {
         Some(file) => error.at(file),
         None => error,
     })?;
-    Ok(Some(model))
+    let base = base.unwrap_or_default();
+    Ok(Some(match model {
+        ModelName::Dir(folder) => ModelName::Dir(absolute(&folder, &base)?),
+        ModelName::Onnx(folder) => ModelName::Onnx(absolute(&folder, &base)?),
+        model => model,
+    }))
+}
+
+fn absolute(folder: &Path, base: &Path) -> Result<PathBuf> {
+    let named = match (folder.strip_prefix("~"), home()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => base.join(folder),
+    };
+    std::path::absolute(&named).map_err(|error| Error::io(named, error))
 }
 
 #[cfg(test)]
@@ -180,6 +197,22 @@ mod tests {
         let args = IndexedVaultArgs { exclude: vec!["b".into()], ..IndexedVaultArgs::default() };
         let options = IndexSettings::with(settings, &args).unwrap().options();
         assert_eq!((options.exclude, options.base_url.as_deref()), (vec!["a".into(), "b".into()], Some("http://c")));
+    }
+
+    #[test]
+    fn folders_of_models_are_absolute() {
+        let config = |model: &str| UserConfig { model: Some(model.into()), ..UserConfig::default() };
+        let current = std::env::current_dir().unwrap();
+        let set = config_folder().unwrap();
+        let flag = |text: &str| model(Some(text), None, &UserConfig::default()).unwrap().unwrap();
+        assert_eq!(flag("dir:e5"), ModelName::Dir(current.join("e5")));
+        assert_eq!(flag("onnx:./e5"), ModelName::Onnx(current.join("e5")));
+        assert_eq!(flag("dir:~/e5"), ModelName::Dir(home().unwrap().join("e5")));
+        let variable = model(None, Some("dir:e5".into()), &config("dir:other")).unwrap();
+        assert_eq!(variable, Some(ModelName::Dir(current.join("e5"))));
+        let configured = |text: &str| model(None, None, &config(text)).unwrap().unwrap();
+        assert_eq!(configured("dir:models/e5"), ModelName::Dir(set.join("models/e5")));
+        assert_eq!(configured("onnx:~/e5"), ModelName::Onnx(home().unwrap().join("e5")));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -45,6 +46,64 @@ pub struct Mood {
     pub lengthens: Option<&'static str>,
     /// Another commit, in which the configuration has a blank more.
     pub is_newer: bool,
+    /// The commit, in this letter.
+    pub commit: Option<char>,
+    /// Answers 416 to a request for a part.
+    pub refuses_ranges: bool,
+    /// What the listing says beside the truth: the licence, the size of the weights, layers after the encoder, each
+    /// file twice.
+    pub licence: Option<String>,
+    pub size: Option<u64>,
+    pub dense_layers: usize,
+    pub lists_twice: bool,
+}
+
+/// A proxy that leads every request to one hub, whatever host it names: by a tunnel, or by an address in the request.
+pub struct Proxy {
+    address: String,
+    uses: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    pub fn to(hub: &Hub) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (uses, to) = (Arc::new(AtomicUsize::new(0)), hub.address.trim_start_matches("http://").to_owned());
+        let counted = uses.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (counted, to) = (counted.clone(), to.clone());
+                std::thread::spawn(move || drop(forward(stream, &to, &counted)));
+            }
+        });
+        Proxy { address, uses }
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The requests since the last call.
+    pub fn uses(&self) -> usize {
+        self.uses.swap(0, Ordering::SeqCst)
+    }
+}
+
+fn forward(client: TcpStream, to: &str, uses: &AtomicUsize) -> std::io::Result<()> {
+    let mut from_client = BufReader::new(client.try_clone()?);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && from_client.read_line(&mut head)? > 0 {}
+    uses.fetch_add(1, Ordering::SeqCst);
+    let mut hub = TcpStream::connect(to)?;
+    let mut to_client = client;
+    match head.strip_prefix("CONNECT ") {
+        Some(_) => to_client.write_all(b"HTTP/1.1 200 Connected\r\n\r\n")?,
+        None => hub.write_all(head.replacen("http://hub.test", "", 1).as_bytes())?,
+    }
+    let mut to_hub = hub.try_clone()?;
+    std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_hub));
+    std::io::copy(&mut hub, &mut to_client)?;
+    to_client.shutdown(Shutdown::Both)
 }
 
 impl Hub {
@@ -119,7 +178,7 @@ impl State {
         let (commit, files) = self.at(&mood);
         let listing = format!("/api/models/{}/revision/main?blobs=true", self.repository);
         if path == listing {
-            let json = self.listing(&commit, &files).to_string();
+            let json = self.listing(&mood, &commit, &files).to_string();
             return write!(
                 stream,
                 "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{json}",
@@ -142,6 +201,9 @@ impl State {
         }
         if mood.lengthens == Some(name) {
             bytes.push(b' ');
+        }
+        if mood.refuses_ranges && from > 0 {
+            return write!(stream, "HTTP/1.1 416 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         }
         let (all, from) = (bytes.len(), if mood.ignores_ranges { 0 } else { from });
         let part = &bytes[from..];
@@ -169,10 +231,11 @@ impl State {
         if mood.is_newer {
             files.get_mut("config.json").unwrap().push(b' ');
         }
-        (if mood.is_newer { "b" } else { "a" }.repeat(40), files)
+        let letter = mood.commit.unwrap_or(if mood.is_newer { 'b' } else { 'a' });
+        (letter.to_string().repeat(40), files)
     }
 
-    fn listing(&self, commit: &str, files: &BTreeMap<String, Vec<u8>>) -> Value {
+    fn listing(&self, mood: &Mood, commit: &str, files: &BTreeMap<String, Vec<u8>>) -> Value {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let sibling = |(name, bytes): (&String, &Vec<u8>)| {
             let mut blob = sha1::Sha1::new();
@@ -180,12 +243,21 @@ impl State {
             blob.update(bytes);
             let mut json = json!({"rfilename": name, "size": bytes.len(), "blobId": hex(&blob.finalize())});
             if name == WEIGHTS {
-                json["lfs"] =
-                    json!({"sha256": hex(&sha2::Sha256::digest(bytes)), "size": bytes.len(), "pointerSize": 134});
+                let size = mood.size.unwrap_or(bytes.len() as u64);
+                json["lfs"] = json!({"sha256": hex(&sha2::Sha256::digest(bytes)), "size": size, "pointerSize": 134});
             }
             json
         };
-        let siblings: Vec<Value> = files.iter().map(sibling).collect();
-        json!({"id": self.repository, "sha": commit, "cardData": {"license": "mit"}, "siblings": siblings})
+        let mut siblings: Vec<Value> = files.iter().map(sibling).collect();
+        if mood.lists_twice {
+            siblings.extend(siblings.clone());
+        }
+        for layer in 0..mood.dense_layers {
+            siblings.extend(["config.json", "model.safetensors"].map(
+                |file| json!({"rfilename": format!("{layer}_Dense/{file}"), "size": 2, "blobId": "0".repeat(40)}),
+            ));
+        }
+        let licence = mood.licence.as_deref().unwrap_or("mit");
+        json!({"id": self.repository, "sha": commit, "cardData": {"license": licence}, "siblings": siblings})
     }
 }

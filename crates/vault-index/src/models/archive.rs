@@ -1,0 +1,268 @@
+//! Unpacks the files of a model from a `.tar` or `.tar.gz` file, for machines without a network.
+//!
+//! An archive with anything but files and folders, such as a link, or with a path that leaves its folder, is refused as
+//! a whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tar::EntryType;
+
+use super::installed::{part_folder, source_of_folder};
+use super::{AddingLock, ModelSource};
+use crate::error::{Error, ErrorKind, Result};
+use crate::private_file::{private_file, private_folder};
+
+/// The most bytes of an archive when it is unpacked: more than any model has that the engine runs.
+const MOST_BYTES: u64 = 4 << 30;
+
+/// Unpacks the files of a model, and returns their folder and what to record about them. Other files of the archive are
+/// left out. [`delete_part`](super::delete_part) deletes the folder.
+///
+/// # Errors
+/// [`ErrorKind::Model`] when this is no such archive, when it is damaged, too large or contains links or paths that
+/// leave its folder; [`ErrorKind::Cancelled`] when `cancel` is set. Nothing is left then.
+pub fn unpack(lock: &AddingLock, archive: &Path, cancel: &AtomicBool) -> Result<(PathBuf, ModelSource)> {
+    let folder = part_folder(lock)?;
+    let unpacked = unpack_to(&folder, archive, cancel);
+    if unpacked.is_err() {
+        // The first error counts.
+        let _ = fs::remove_dir_all(&folder);
+    }
+    unpacked
+}
+
+fn unpack_to(folder: &Path, archive: &Path, cancel: &AtomicBool) -> Result<(PathBuf, ModelSource)> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(folder, error)),
+        _ => private_folder(folder)?,
+    }
+    let file = File::open(archive).map_err(|error| Error::io(archive, error))?;
+    let mut start = [0; 2];
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let is_read = reader.read_exact(&mut start).and_then(|()| reader.seek_relative(-2));
+    is_read.map_err(|_| refused(archive, "this is not a .tar or .tar.gz file"))?;
+    let content: Box<dyn Read> = match start {
+        [0x1f, 0x8b] => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+        _ => Box::new(reader),
+    };
+    let content = Bounded { content, left: MOST_BYTES, cancel };
+    unpack_entries(content, folder).map_err(|error| match error.kind() {
+        _ if cancel.load(Ordering::Relaxed) => Error::new(ErrorKind::Cancelled, "interrupted"),
+        // Our own; every other error without a code of the system is about the content.
+        io::ErrorKind::InvalidInput => refused(archive, &error.to_string()),
+        _ if error.raw_os_error().is_some() => Error::io(archive, error),
+        _ => refused(archive, &format!("it is damaged, or not a .tar or .tar.gz file: {error}")),
+    })?;
+    let root = root(folder, archive)?;
+    let from = fs::canonicalize(archive).map_err(|error| Error::io(archive, error))?;
+    let source = ModelSource { from: from.to_string_lossy().into_owned(), ..source_of_folder(&root)? };
+    Ok((root, source))
+}
+
+/// The folder with the model's files: the archive itself, or the one folder in it.
+fn root(folder: &Path, archive: &Path) -> Result<PathBuf> {
+    let has_config = |folder: &Path| folder.join("config.json").is_file();
+    if has_config(folder) {
+        return Ok(folder.to_owned());
+    }
+    let entries = fs::read_dir(folder).map_err(|error| Error::io(folder, error))?;
+    let mut roots = entries.flatten().map(|entry| entry.path()).filter(|path| has_config(path));
+    match (roots.next(), roots.next()) {
+        (Some(root), None) => Ok(root),
+        _ => Err(refused(archive, "it does not contain the files of one model, such as config.json")),
+    }
+}
+
+fn refused(archive: &Path, what: &str) -> Error {
+    Error::new(ErrorKind::Model, what)
+        .at(archive)
+        .with_remedy("unpack the model's files yourself, and name their folder with --from")
+}
+
+/// Ends with an error at a number of bytes, because a small `.tar.gz` can hold any number of them, and when `cancel` is
+/// set.
+struct Bounded<'a> {
+    content: Box<dyn Read>,
+    left: u64,
+    cancel: &'a AtomicBool,
+}
+
+impl Read for Bounded<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(io::Error::other("interrupted"));
+        }
+        let read = self.content.read(buffer)?;
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| not_of_a_model(format!("it has more than {} GB when it is unpacked", MOST_BYTES >> 30)))?;
+        Ok(read)
+    }
+}
+
+fn unpack_entries(content: Bounded, folder: &Path) -> io::Result<()> {
+    for entry in tar::Archive::new(content).entries()? {
+        let mut entry = entry?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let what = match (entry.header().entry_type(), safe_path(&name)) {
+            (EntryType::Regular | EntryType::Continuous, Some(path)) if is_of_a_model(&path) => {
+                write(&mut entry, &folder.join(path))?;
+                continue;
+            }
+            (EntryType::Regular | EntryType::Continuous | EntryType::Directory, Some(_))
+            | (EntryType::XGlobalHeader, _) => continue,
+            (EntryType::Regular | EntryType::Continuous | EntryType::Directory, None) => {
+                format!("the path {name:?} leaves the archive's folder")
+            }
+            (EntryType::Link | EntryType::Symlink, _) => {
+                "it contains links instead of files (tar -h puts the files into an archive)".to_owned()
+            }
+            _ => "it contains an entry that is neither a file nor a folder".to_owned(),
+        };
+        return Err(not_of_a_model(what));
+    }
+    Ok(())
+}
+
+fn not_of_a_model(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+fn write(entry: &mut tar::Entry<Bounded>, to: &Path) -> io::Result<()> {
+    if let Some(parent) = to.parent() {
+        private_folder(parent).map_err(io::Error::other)?;
+    }
+    if to.exists() {
+        return Err(not_of_a_model(format!("it contains {} twice", to.file_name().unwrap_or_default().display())));
+    }
+    let mut file = private_file(to).map_err(io::Error::other)?;
+    // The crate takes the end of the archive for the end of the entry.
+    match io::copy(entry, &mut file)? == entry.size() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is cut off")),
+    }
+}
+
+/// The path of an entry below the archive's folder; `None` if it leads elsewhere on any system.
+fn safe_path(name: &str) -> Option<PathBuf> {
+    if name.starts_with('/') || name.contains(['\\', ':', '\0']) {
+        return None;
+    }
+    let parts = name.split('/').filter(|part| !["", "."].contains(part));
+    parts.map(|part| (part != "..").then_some(part)).collect()
+}
+
+/// Whether a model may need a file: those of its folder, of a folder in it, and of one around both.
+fn is_of_a_model(path: &Path) -> bool {
+    let is_hidden = path.iter().any(|part| part.to_string_lossy().starts_with('.'));
+    let is_read = path.extension().is_some_and(|kind| kind == "json" || kind == "safetensors");
+    is_read && !is_hidden && path.iter().count() <= 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 512;
+
+    /// An entry of a tar file.
+    fn entry(name: &str, kind: u8, content: &[u8]) -> Vec<u8> {
+        sized(name, kind, content.len() as u64, content)
+    }
+
+    fn sized(name: &str, kind: u8, size: u64, content: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; BLOCK];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        bytes[124..136].copy_from_slice(format!("{size:011o}\0").as_bytes());
+        bytes[156] = kind;
+        bytes[257..265].copy_from_slice(b"ustar\x0000");
+        bytes[148..156].fill(b' ');
+        let sum: u64 = bytes.iter().map(|byte| u64::from(*byte)).sum();
+        bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        bytes.extend(content);
+        bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+        bytes
+    }
+
+    fn unpacked(entries: &[Vec<u8>]) -> Result<(Vec<String>, ModelSource), String> {
+        let dir = tempfile::tempdir().unwrap();
+        let (archive, to) = (dir.path().join("model.tar"), dir.path().join("to"));
+        fs::write(&archive, [entries.concat(), vec![0; 2 * BLOCK]].concat()).unwrap();
+        let done = unpack_to(&to, &archive, &AtomicBool::new(false)).map_err(|error| error.to_string());
+        let outside: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(outside.len(), 2, "{outside:?}");
+        done.map(|(root, source)| (super::super::files_of(&root).unwrap(), source))
+    }
+
+    #[test]
+    fn the_files_of_a_model_are_found_in_a_folder_or_without() {
+        for top in ["", "./", "gte-small/"] {
+            let long = format!("{top}1_Pooling/config.json");
+            let record = format!("{} path={long}\n", long.len() + 9);
+            let files = [
+                entry(&format!("{top}.cache"), b'5', b""),
+                entry(&format!("{top}config.json"), b'0', b"{}"),
+                entry(&format!("{top}README.md"), b'0', &[b'x'; 1000]),
+                entry("name", b'x', record.as_bytes()),
+                entry("short", b'0', b"{\"a\": 1}"),
+                entry("name", b'L', format!("{top}model.safetensors\0").as_bytes()),
+                entry("short", 0, &[7; 700]),
+            ];
+            let (found, source) = unpacked(&files).unwrap();
+            assert_eq!(found, ["1_Pooling/config.json", "config.json", "model.safetensors"]);
+            assert!(source.from.ends_with("model.tar"));
+            assert_eq!(source.files.iter().map(|file| file.bytes).collect::<Vec<_>>(), [8, 2, 700]);
+        }
+    }
+
+    #[test]
+    fn what_leads_elsewhere_or_is_no_file_is_refused() {
+        let config = entry("config.json", b'0', b"{}");
+        for (bad, expected) in [
+            (entry("../config.json", b'0', b"{}"), "leaves"),
+            (entry("a/../../config.json", b'0', b"{}"), "leaves"),
+            (entry("/etc/config.json", b'0', b"{}"), "leaves"),
+            (entry("C:config.json", b'0', b"{}"), "leaves"),
+            (entry("..\\config.json", b'0', b"{}"), "leaves"),
+            (entry("model.safetensors", b'2', b""), "links"),
+            (entry("model.safetensors", b'1', b""), "links"),
+            (entry("model.safetensors", b'3', b""), "neither"),
+            (entry("config.json", b'0', b"{}"), "twice"),
+            (sized("model.safetensors", b'0', 5000, b"short"), "cut off"),
+            (sized("README.md", b'0', 5000, b"short"), "damaged"),
+            (vec![1; BLOCK], "not a .tar"),
+        ] {
+            let error = unpacked(&[config.clone(), bad]).unwrap_err();
+            assert!(error.contains(expected) && error.contains("model.tar"), "{expected}: {error}");
+        }
+        let error = unpacked(&[entry("a/config.json", b'0', b"{}"), entry("b/config.json", b'0', b"{}")]).unwrap_err();
+        assert!(error.contains("one model"), "{error}");
+    }
+
+    #[test]
+    fn an_archive_that_is_larger_than_a_model_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, notice) = (entry("config.json", b'0', b"{}"), entry("README.md", b'0', &[b'x'; 5000]));
+        let bytes = std::io::Cursor::new([config, notice, vec![0; 2 * BLOCK]].concat());
+        for (left, fits) in [(bytes.get_ref().len() as u64, true), (4000, false)] {
+            let content = Bounded { content: Box::new(bytes.clone()), left, cancel: &AtomicBool::new(false) };
+            let unpacked = unpack_entries(content, dir.path()).map_err(|error| error.to_string());
+            assert_eq!(unpacked.is_ok(), fits, "{unpacked:?}");
+            assert!(unpacked.err().is_none_or(|error| error.contains("more than 4 GB")));
+            fs::remove_file(dir.path().join("config.json")).unwrap();
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_cancelled_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = dir.path().join("model.tar");
+        fs::write(&archive, entry("config.json", b'0', b"{}")).unwrap();
+        let error = unpack_to(&dir.path().join("to"), &archive, &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+    }
+}
