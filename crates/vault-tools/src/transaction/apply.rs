@@ -119,6 +119,7 @@ impl VaultStore {
         }
         let _lock = self.lock()?;
         self.recover_before_change()?;
+        self.check_still_last(new)?;
         // A folder that somebody created in the meantime must not be removed by an undo.
         let existing = self.check_preconditions(change)?;
         let planned = self.plan_actions(change, &existing)?;

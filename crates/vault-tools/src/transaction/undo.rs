@@ -113,6 +113,23 @@ impl VaultStore {
         self.inverse(newest.ok_or_else(|| not_found("there is nothing to redo".to_owned()))?, force, lost)
     }
 
+    /// Refuses an undo or redo if another process has done it since it was prepared. Comparing the files is not enough,
+    /// because an undo of which nothing is left to do still counts as done.
+    pub(super) fn check_still_last(&self, new: &NewTransaction) -> Result<()> {
+        let Some(root) = new.of else { return Ok(()) };
+        let (entries, _) = journal::entries(&self.state)?;
+        let mut chain =
+            entries.iter().rev().filter(|entry| entry.state != EntryState::RolledBack && entry.root() == root);
+        match chain.next() {
+            Some(last) if (last.kind == TransactionKind::Undo) == (new.kind == TransactionKind::Undo) => {
+                let how = if new.kind == TransactionKind::Undo { "undone" } else { "redone" };
+                let what = format!("transaction {root} was {how} meanwhile, by transaction {}", last.id);
+                Err(Error::new(ErrorKind::Conflict, what).with_remedy("nothing was done"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the transactions that were not rolled back, and notices about those that a damaged journal lost.
     fn ended_transactions(&self) -> Result<(Vec<JournalEntry>, Vec<String>)> {
         let (mut entries, has_damage) = journal::entries(&self.state)?;

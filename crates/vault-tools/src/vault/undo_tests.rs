@@ -248,3 +248,23 @@ fn the_undo_of_a_new_note_is_a_past_change_too() {
     assert!(diff(1).starts_with("create new.md\n") && diff(1).contains("+text"), "{}", diff(1));
     assert!(diff(0).starts_with("delete new.md") && diff(0).contains("-text"), "{}", diff(0));
 }
+
+#[test]
+fn of_two_undos_at_once_one_is_refused() {
+    let fixture = Fixture::new("//- a.md\none\n");
+    // Nothing is left for the second undo, so the files do not tell that it is late.
+    fixture.change(|overlay| overlay.make_folder(&path("f"))).unwrap();
+    let store = &fixture.vault.store;
+    let undoing = || store.undoing(None, Force::No).unwrap();
+    let redoing = || store.redoing(Force::No).unwrap();
+    let undos = (undoing(), undoing());
+    store.apply_undo(undos.0, None).unwrap();
+    let refused = store.apply_undo(undos.1, None).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert!(refused.to_string().contains("transaction 1 was undone meanwhile, by transaction 2"), "{refused}");
+    let redos = (redoing(), redoing());
+    store.apply_undo(redos.0, None).unwrap();
+    let refused = store.apply_undo(redos.1, None).unwrap_err();
+    assert!(refused.to_string().contains("redone meanwhile, by transaction 3"), "{refused}");
+    assert_eq!(fixture.vault.transactions().unwrap().len(), 3);
+}
