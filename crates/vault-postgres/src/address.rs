@@ -9,18 +9,32 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use postgres::Config;
-use postgres::config::{Host, SslMode};
+use postgres::config::Host;
+use tokio_postgres_rustls::MakeRustlsConnect;
 use vault_index::{Error, ErrorKind, Result};
+
+use crate::tls;
 
 /// The variables of the environment, by name.
 type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Completes an address, and returns it with the name of the vault.
+/// The parameters of an address that the client does not know, and those that mean more here than there.
+const OWN: [&str; 5] = ["service", "sslmode", "sslrootcert", "sslcert", "sslkey"];
+
+/// An address that was completed.
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    pub(crate) tls: MakeRustlsConnect,
+    /// The name of the vault, if the address has it.
+    pub(crate) vault: Option<String>,
+}
+
+/// Completes an address.
 ///
 /// # Errors
-/// [`ErrorKind::Query`] for an address, a service or a variable that cannot be understood, and for an `sslmode` that
-/// demands TLS. No error shows the address, because it may hold a password.
-pub(crate) fn parse(original: &str, variable: &Variables<'_>) -> Result<(Config, Option<String>)> {
+/// [`ErrorKind::Query`] for an address, a service or a variable that cannot be understood, and for certificates that
+/// cannot be used. No error shows the address, because it may hold a password.
+pub(crate) fn parse(original: &str, variable: &Variables<'_>) -> Result<Address> {
     let (address, vault) = match original.split_once('#') {
         // In another form, it may be a character of a value.
         Some((_, vault)) if vault.contains('@') || original.contains(" password=") => {
@@ -36,19 +50,16 @@ pub(crate) fn parse(original: &str, variable: &Variables<'_>) -> Result<(Config,
         true => address,
         false => address.trim_start_matches("postgresql:").trim_start_matches("postgres:"),
     };
-    let (text, service) = without_service(rest);
+    let (text, mut own) = take_own(rest)?;
     let text = match is_url || text.contains('=') && !text.starts_with('?') {
         true => text,
         false => format!("postgres:///{}", text.trim_start_matches('/')),
     };
-    let of_service = match service.or_else(|| variable("PGSERVICE")) {
+    let of_service = match own.remove("service").or_else(|| variable("PGSERVICE")) {
         Some(name) => read_service(&name, variable)?,
         None => HashMap::new(),
     };
     let given = |key: &str, name: &str| of_service.get(key).cloned().or_else(|| variable(name));
-    if is_tls(&text) {
-        return Err(no_tls());
-    }
     let mut config: Config = text.parse().map_err(|error: postgres::Error| invalid("address").because(error))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         let host = given("host", "PGHOST").unwrap_or_else(default_host);
@@ -81,20 +92,23 @@ pub(crate) fn parse(original: &str, variable: &Variables<'_>) -> Result<(Config,
         let seconds = seconds.parse().map_err(|_| invalid("PGCONNECT_TIMEOUT"))?;
         config.connect_timeout(Duration::from_secs(seconds));
     }
-    if !text.contains("sslmode=")
-        && let Some(mode) = given("sslmode", "PGSSLMODE")
-    {
-        match &*mode {
-            "disable" => _ = config.ssl_mode(SslMode::Disable),
-            "prefer" | "allow" => {}
-            _ => return Err(no_tls()),
-        }
-    }
     if config.get_password().is_none() {
         let password = given("password", "PGPASSWORD").or_else(|| password_of(&config, &of_service, variable));
         password.iter().for_each(|password| _ = config.password(password));
     }
-    Ok((config, vault))
+    // The host is compared with the server's certificate.
+    if config.get_hosts().is_empty() {
+        config.get_hostaddrs().to_vec().iter().for_each(|address| _ = config.host(&address.to_string()));
+    }
+    let is_socket = config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
+    let of_tls = |key: &str| match is_socket {
+        // A socket has no TLS, and needs none.
+        true => (key == "sslmode").then(|| "disable".to_owned()),
+        false => own.get(key).cloned().or_else(|| given(key, &format!("PG{}", key.to_uppercase()))),
+    };
+    let (mode, tls) = tls::connector(&of_tls, home(variable).map(|home| home.join(".postgresql")).as_deref())?;
+    config.ssl_mode(mode);
+    Ok(Address { config, tls, vault })
 }
 
 /// The address without its password, for messages.
@@ -111,38 +125,28 @@ pub(crate) fn shown(config: &Config) -> String {
     format!("postgres://{user}{host}{port}/{}", config.get_dbname().unwrap_or_default())
 }
 
-/// Whether an address demands TLS.
-fn is_tls(address: &str) -> bool {
-    let mode =
-        address.split_once("sslmode=").map(|(_, rest)| rest.split(['&', ' ', '\'']).find(|word| !word.is_empty()));
-    !matches!(mode, None | Some(Some("disable" | "prefer")))
-}
-
-pub(crate) fn no_tls() -> Error {
-    Error::new(ErrorKind::Query, "the address demands TLS, which this program does not have yet").with_remedy(
-        "leave out sslmode, and connect through a socket, a private network or a tunnel (ssh -L 5432:localhost:5432)",
-    )
-}
-
 fn invalid(what: &str) -> Error {
     Error::new(ErrorKind::Query, format!("the {what} of the PostgreSQL database is invalid"))
         .with_remedy("write postgres://user@host/database, and `#vault` after it for another name than the folder's")
 }
 
-/// An address without its parameter `service`, and the value of that.
-fn without_service(address: &str) -> (String, Option<String>) {
-    let Some((before, query)) = address.split_once('?') else {
-        let (service, words): (Vec<_>, Vec<_>) =
-            address.split_whitespace().partition(|word| word.starts_with("service="));
-        return match service.first().and_then(|word| word.strip_prefix("service=")) {
-            Some(service) => (words.join(" "), Some(service.to_owned())),
-            None => (address.to_owned(), None),
-        };
+/// An address without the parameters in [`OWN`], and these.
+fn take_own(address: &str) -> Result<(String, HashMap<String, String>)> {
+    let own = |part: &str| {
+        let (key, value) = part.split_once('=')?;
+        OWN.contains(&key).then(|| (key.to_owned(), value.to_owned()))
     };
-    let (service, others): (Vec<_>, Vec<_>) = query.split('&').partition(|part| part.starts_with("service="));
-    let service = service.first().and_then(|part| part.strip_prefix("service=")).map(str::to_owned);
+    let Some((before, query)) = address.split_once('?') else {
+        let (taken, others): (Vec<_>, Vec<_>) = address.split_whitespace().partition(|part| own(part).is_some());
+        return Ok(match taken.is_empty() {
+            true => (address.to_owned(), HashMap::new()),
+            false => (others.join(" "), taken.into_iter().filter_map(own).collect()),
+        });
+    };
+    let (taken, others): (Vec<_>, Vec<_>) = query.split('&').partition(|part| own(part).is_some());
     let question = if others.is_empty() { "" } else { "?" };
-    (format!("{before}{question}{}", others.join("&")), service)
+    let taken = taken.into_iter().filter_map(own).map(|(key, value)| Ok((key, decoded(&value)?)));
+    Ok((format!("{before}{question}{}", others.join("&")), taken.collect::<Result<_>>()?))
 }
 
 /// The settings of a service: the user's file, else that of the system.
@@ -236,17 +240,19 @@ fn decoded(text: &str) -> Result<String> {
     }
     match String::from_utf8(bytes) {
         Ok(name) if !name.is_empty() => Ok(name),
-        _ => Err(invalid("vault in the address")),
+        _ => Err(invalid("vault, or a parameter, in the address")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use postgres::config::SslMode;
+
     use super::*;
 
     fn parsed(address: &str, variables: &[(&str, &str)]) -> Result<(String, Config, Option<String>)> {
         let variable = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
-        parse(address, &variable).map(|(config, vault)| (shown(&config), config, vault))
+        parse(address, &variable).map(|address| (shown(&address.config), address.config, address.vault))
     }
 
     #[test]
@@ -285,6 +291,11 @@ mod tests {
         assert_eq!(vault("postgres://h/d#garden").as_deref(), Some("garden"));
         assert_eq!(vault("postgres:#My%20notes%").as_deref(), Some("My notes%"));
         assert!(parsed("postgres://h/d#", &[]).is_err());
+        for password in ["postgres://ann:pass#word@h/d", "postgres:host=h password=pass#word"] {
+            let refused = parsed(password, &[]).unwrap_err().one_line();
+            assert!(refused.contains("%23") && !refused.contains("word@") && !refused.contains("pass#"), "{refused}");
+        }
+        assert_eq!(vault("postgres://ann:pass%23word@h/d"), None);
     }
 
     #[test]
@@ -317,16 +328,21 @@ mod tests {
     }
 
     #[test]
-    fn tls_that_cannot_be_had_is_refused() {
-        for mode in ["require", "verify-ca", "verify-full", "allow"] {
-            for error in [
-                parsed(&format!("postgres://h/d?sslmode={mode}"), &[]).err(),
-                parsed("postgres://h/d", &[("PGSSLMODE", mode)]).err(),
-            ] {
-                // `allow` prefers a connection without TLS.
-                assert!(mode == "allow" || error.unwrap().one_line().contains("tunnel"), "{mode}");
-            }
-        }
-        assert!(parsed("postgres://h/d?sslmode=disable", &[("PGSSLMODE", "require")]).is_ok());
+    fn tls_is_as_strong_as_the_strongest_place_says() {
+        let mode = |address: &str, variables: &[(&str, &str)]| parsed(address, variables).map(|p| p.1.get_ssl_mode());
+        let refused = |address: &str, variables: &[(&str, &str)]| mode(address, variables).unwrap_err().one_line();
+        assert_eq!(mode("postgres://h/d", &[]).unwrap(), SslMode::Prefer);
+        assert_eq!(mode("postgres://h/d?sslmode=require", &[]).unwrap(), SslMode::Require);
+        assert_eq!(mode("postgres:host=h sslmode=require dbname=d", &[]).unwrap(), SslMode::Require);
+        assert_eq!(mode("postgres://h/d", &[("PGSSLMODE", "require")]).unwrap(), SslMode::Require);
+        assert_eq!(mode("postgres://h/d?sslmode=disable", &[("PGSSLMODE", "require")]).unwrap(), SslMode::Disable);
+        #[cfg(unix)]
+        assert_eq!(mode("postgres:host=/tmp", &[("PGSSLMODE", "verify-full")]).unwrap(), SslMode::Disable);
+        assert!(refused("postgres://h/d?sslmode=verify-full", &[]).contains("sslrootcert"));
+        assert!(refused("postgres://h/d?sslmode=full", &[]).contains("verify-full"));
+        assert!(refused("postgres://h/d?sslmode=require&sslrootcert=/no/such", &[]).contains("/no/such"));
+        assert!(refused("postgres://h/d?sslmode=require&sslrootcert=system", &[]).contains("verify-full"));
+        let (_, config, _) = parsed("postgres:hostaddr=127.0.0.1 dbname=d sslmode=require", &[]).unwrap();
+        assert_eq!(config.get_hosts(), [Host::Tcp("127.0.0.1".to_owned())]);
     }
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use postgres::error::SqlState;
-use postgres::{Client, Config, NoTls};
+use postgres::{Client, Config};
+use tokio_postgres_rustls::MakeRustlsConnect;
 use vault_index::{Embedder, Error, ErrorKind, Result};
 
-use crate::address;
+use crate::address::{self, Address};
 use crate::connection::{VaultStore, check_version, text};
 use crate::copy::temporary_tables;
 use crate::error::described;
@@ -32,6 +33,7 @@ pub(crate) const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, R
 #[derive(Clone)]
 pub struct Database {
     config: Config,
+    tls: MakeRustlsConnect,
     /// The name of the vault, if the address has it.
     vault: Option<String>,
 }
@@ -45,12 +47,13 @@ impl std::fmt::Debug for Database {
 impl Database {
     /// Reads an address: `postgres://user@host/database`, or `host=… dbname=… user=…`. What it leaves out comes from the
     /// service that it or `PGSERVICE` names, the variables `PGHOST`, `PGUSER` and so on, and the password file, as in
-    /// libpq. A `#name` after a URL names the vault of an [`Index`](vault_index::Index).
+    /// libpq, and so does TLS (`sslmode`, `sslrootcert`, `sslcert`, `sslkey`). A `#name` after a URL names the vault of an [`Index`](vault_index::Index).
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] for an invalid text, and for an `sslmode` that demands TLS.
+    /// [`ErrorKind::Query`] for an invalid text, and for certificates that cannot be used.
     pub fn new(address: &str) -> Result<Self> {
-        let (mut config, vault) = address::parse(address, &|name| std::env::var(name).ok().filter(|v| !v.is_empty()))?;
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let Address { mut config, tls, vault } = address::parse(address, &variable)?;
         if config.get_keepalives_idle() == CLIENT_KEEPALIVE {
             config.keepalives_idle(KEEPALIVE);
         }
@@ -60,7 +63,7 @@ impl Database {
         if config.get_application_name().is_none() {
             config.application_name(&format!("vault-index {}", std::process::id()));
         }
-        Ok(Self { config, vault })
+        Ok(Self { config, tls, vault })
     }
 
     /// The address without its password.
@@ -229,7 +232,7 @@ impl Database {
     /// Connects. Names without a schema mean our tables and pgvector's functions; a temporary table never hides one.
     /// Statements have a limit of time, unless the user, the role or the server has set one.
     fn connect(&self) -> Result<Client> {
-        let mut client = self.config.connect(NoTls).map_err(described)?;
+        let mut client = self.config.connect(self.tls.clone()).map_err(described)?;
         let settings = format!(
             "SELECT set_config('statement_timeout', '{}', false) FROM pg_settings
                WHERE name = 'statement_timeout' AND source = 'default';

@@ -12,6 +12,12 @@ pub(crate) fn described(error: postgres::Error) -> Error {
         Some(_) if server.is_some_and(|server| server.message().starts_with("no pg_hba.conf entry")) => NOT_ADMITTED,
         Some(code) => of_state(code),
         None if error.is_closed() => CONNECTION_LOST,
+        None if error.to_string().contains("TLS") => (
+            ErrorKind::Store,
+            "TLS with the database server failed",
+            "compare sslmode and sslrootcert with the server's certificate; its subjectAltName must name the host for \
+             verify-full",
+        ),
         None if error.source().is_some_and(|cause| cause.is::<std::io::Error>()) => (
             ErrorKind::Store,
             "the database server cannot be reached, or the connection was lost",
@@ -33,12 +39,12 @@ const CONNECTION_LOST: (ErrorKind, &str, &str) = (
     "try again; what was committed is kept, and the next sync continues from there",
 );
 
-/// The server says so, whether it accepts only TLS or nothing from this address.
+/// The cause says whether the connection was encrypted.
 const NOT_ADMITTED: (ErrorKind, &str, &str) = (
     ErrorKind::Store,
-    "the database server does not accept this connection without TLS",
-    "connect through its socket, or through a tunnel (ssh -L), because this program has no TLS yet; or let its \
-     administrator add an entry to pg_hba.conf",
+    "the database server accepts no such connection from this address",
+    "let its administrator add an entry to pg_hba.conf, or connect as one allows: through its socket, with TLS \
+     (sslmode=require), or through a tunnel (ssh -L)",
 );
 
 fn of_state(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {

@@ -40,7 +40,9 @@
 //! the store gives an interval that contains ours too, and the few passages in question are scored again from their
 //! vectors; see `vectors`.
 //!
-//! Connections have no TLS yet: use a socket, a private network or a tunnel.
+//! # TLS
+//! As in libpq: a connection is encrypted if the server can, and the server is checked only if `sslmode` says so. Over
+//! a network that others use, write `sslmode=verify-full`.
 
 #![deny(missing_docs)]
 
@@ -49,6 +51,7 @@ mod nul;
 mod schema;
 mod copy;
 mod connection;
+mod tls;
 mod address;
 mod database;
 mod notes;

@@ -7,3 +7,4 @@ mod vault;
 mod answers;
 mod crashes;
 mod rights;
+mod tls;

@@ -102,6 +102,10 @@ impl Server {
         process.wait().unwrap();
     }
 
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join(".s.PGSQL.5432")
+    }
+
     pub fn address(&self, user: &str) -> String {
         format!("host={} user={user} dbname=postgres", self.folder.path().display())
     }
@@ -109,6 +113,21 @@ impl Server {
     /// Runs SQL as the owner.
     pub fn run(&self, sql: &str) {
         self.psql(sql).unwrap();
+    }
+
+    /// Runs a program of PostgreSQL as the owner, and returns what it prints.
+    pub fn output(&self, program: &str, arguments: &[&str]) -> Vec<u8> {
+        let output =
+            self.program(program).args(arguments).args(["--dbname", &self.address("postgres")]).output().unwrap();
+        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
+    /// Runs a script of SQL as the owner.
+    pub fn restore(&self, script: &[u8]) {
+        let file = self.folder.path().join("backup.sql");
+        std::fs::write(&file, script).unwrap();
+        self.output("psql", &["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--file", "backup.sql"]);
     }
 
     /// The error has all that the program says.

@@ -94,6 +94,9 @@ pub(super) fn up_to_date(
     policy: SyncPolicy,
 ) -> CliResult<(Index, Option<String>)> {
     let (index, with_vectors, wait) = match policy {
+        SyncPolicy::Text(Wait::AtMost(_)) | SyncPolicy::All(Wait::AtMost(_)) if settings.database.is_some() => {
+            return Err(crate::database::needs_file("--wait").into());
+        }
         // Each reader may have another state of the notes, so only a sync or a watcher writes to a database.
         _ if settings.database.is_some() => return Ok((to_read(settings, vault)?, None)),
         SyncPolicy::Skip => return Ok((to_read(settings, vault)?, None)),

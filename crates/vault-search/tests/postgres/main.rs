@@ -228,6 +228,7 @@ fn rights_and_addresses() {
     server.run("CREATE ROLE ann LOGIN; DO $$ BEGIN EXECUTE format('GRANT %I TO ann', (SELECT reader FROM vault_search.vault)); END $$");
     let owner = std::mem::replace(&mut team.address, format!("postgres:{}", server.address("ann")));
     assert!(team.stdout("vault-search", &["--mode", "lexical", "apple"]).contains("pple"));
+    assert!(team.refused("vault-search", &["--wait", "5", "apple"]).contains("--wait works with an index file"));
     assert!(team.refused("vault-index", &["sync"]).contains("_writer TO ann"));
     assert!(team.refused("vault-index", &["rebuild"]).contains("_writer TO ann"));
     assert!(team.refused("vault-index", &["forget", "--index-only", "--yes"]).contains("only the owner"));
@@ -241,5 +242,34 @@ fn rights_and_addresses() {
     assert!(said.contains("cannot be reached") && !said.contains("hunter2"), "{said}");
     let error = team.run("vault-search", Some("postgres://ann:hunter2@h/d?sslmode=verify-full"), &["apple"]);
     let said = format!("{error:?}");
-    assert!(said.contains("TLS") && !said.contains("hunter2"), "{said}");
+    assert!(said.contains("sslrootcert") && !said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn neither_the_database_nor_a_folder_nearby_decides_what_is_written_where() {
+    let Some(server) = Server::new() else { return };
+    let team = Team::new(&server);
+    let said = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let other = team.folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("a.md"), "another folder\n").unwrap();
+    let sync = || team.command("vault-index", Some(&team.address), &["sync"]);
+    let nearby = said(sync().env_remove("VAULT_DIR").current_dir(&other));
+    assert!(nearby.contains("the vault must be named"), "{nearby}");
+    let remote = said(sync().env("VAULT_MODEL", "ollama:m"));
+    assert!(remote.contains("is not used with an index in a database"), "{remote}");
+    team.stdout("vault-index", &["sync"]);
+    // Results come from the database: a reader's folder need not have the notes.
+    let mut search = team.command("vault-search", Some(&format!("{}#demo", team.address)), &["--files", "apple"]);
+    let found = search.env("VAULT_DIR", &other).output().unwrap();
+    assert!(found.status.success() && !found.stdout.is_empty(), "{found:?}");
+    // Whoever may write the index would get the queries of all readers.
+    server.run("UPDATE vault_search.meta SET value = 'openai:m' WHERE key = 'model'");
+    let mut search = team.command("vault-search", Some(&team.address), &["apple"]);
+    let remote = said(search.env_remove("VAULT_MODEL").env("VAULT_API_KEY", "k"));
+    assert!(remote.contains("`openai:m` is not used"), "{remote}");
 }
