@@ -3,15 +3,17 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::stream;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Url, redirect, retry};
-use rustls::client::{ClientConfig, WebPkiServerVerifier, danger::ServerCertVerifier};
-use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientConfig, WebPkiServerVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -89,8 +91,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// Creates a client with the default options. It reads the system's certificates, which takes some milliseconds, so
-    /// create one client for all models.
+    /// Creates a client with the default options. Its first connection with TLS reads the system's certificates, which
+    /// takes some milliseconds, so create one client for all models.
     ///
     /// # Errors
     /// `BadRequest` for an invalid proxy in the environment.
@@ -176,26 +178,84 @@ impl Transport for Http {
 /// Configures TLS on ring, whatever crypto provider the process has installed.
 fn tls(roots: Vec<Vec<u8>>) -> Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
-    let roots: Vec<CertificateDer<'static>> = roots.into_iter().map(CertificateDer::from).collect();
-    let unread = |error: &dyn fmt::Display| refused("a certificate cannot be read").with_source(error.to_string());
-    let verifier: Arc<dyn ServerCertVerifier> = match Verifier::new(Arc::clone(&provider)) {
-        Ok(system) if roots.is_empty() => Arc::new(system),
-        Ok(_) => {
-            let both = Verifier::new_with_extra_roots(roots, Arc::clone(&provider));
-            Arc::new(both.map_err(|error| unread(&error))?)
-        }
-        Err(_) => {
-            let mut store = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-            roots.into_iter().try_for_each(|root| store.add(root)).map_err(|error| unread(&error))?;
-            let built = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider)).build();
-            built.map_err(|error| unread(&error))?
-        }
+    let verifier: Arc<dyn ServerCertVerifier> = match roots.is_empty() {
+        true => Arc::new(SystemVerifier { provider: Arc::clone(&provider), verifier: OnceLock::new() }),
+        false => verifier(roots, &provider)?,
     };
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| refused("TLS cannot be set up").with_source(error))?;
     let mut config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// Verifies against the certificates of the system and some more; if the system has none, against Mozilla's.
+fn verifier(roots: Vec<Vec<u8>>, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>> {
+    let roots: Vec<CertificateDer<'static>> = roots.into_iter().map(CertificateDer::from).collect();
+    let unread = |error: &dyn fmt::Display| refused("a certificate cannot be read").with_source(error.to_string());
+    Ok(match Verifier::new(Arc::clone(provider)) {
+        Ok(system) if roots.is_empty() => Arc::new(system),
+        Ok(_) => {
+            let both = Verifier::new_with_extra_roots(roots, Arc::clone(provider));
+            Arc::new(both.map_err(|error| unread(&error))?)
+        }
+        Err(_) => {
+            let mut store = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+            roots.into_iter().try_for_each(|root| store.add(root)).map_err(|error| unread(&error))?;
+            let built = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider)).build();
+            built.map_err(|error| unread(&error))?
+        }
+    })
+}
+
+/// The verifier without certificates of the caller's. Those of the system are read when the first server shows one,
+/// because that takes some milliseconds, and a model on this machine needs none.
+#[derive(Debug)]
+struct SystemVerifier {
+    provider: Arc<CryptoProvider>,
+    verifier: OnceLock<Result<Arc<dyn ServerCertVerifier>, String>>,
+}
+
+impl SystemVerifier {
+    fn verifier(&self) -> Result<&dyn ServerCertVerifier, rustls::Error> {
+        let read = || verifier(Vec::new(), &self.provider).map_err(|error| error.to_string());
+        self.verifier.get_or_init(read).as_deref().map_err(|what| rustls::Error::General(what.clone()))
+    }
+}
+
+impl ServerCertVerifier for SystemVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.verifier()?.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.verifier()?.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.verifier()?.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 fn headers(given: &[(String, String)]) -> Result<HeaderMap> {

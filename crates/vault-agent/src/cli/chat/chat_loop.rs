@@ -23,6 +23,7 @@ use crate::cli::screen::Screen;
 use crate::cli::stop::Stop;
 use crate::cli::turn::{AnswerTarget, TurnDisplay, drive};
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions, Turn, attach};
+use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::known_providers::ProviderChoice;
 use crate::loop_error::stop_text;
 use crate::model::{self, Destination};
@@ -72,6 +73,8 @@ impl ChatLoop {
             self.ask_about_instructions()?;
             self.greet();
         }
+        // Not before the greeting, which reads the index and would wait for the watcher to open it.
+        let _watching = IndexWatcher::start(self.workspace.vaults(), WatchNotices::Off);
         let mut ended = Ok(());
         if is_saved {
             self.show_last();

@@ -23,7 +23,6 @@ use vault_search::{CliResult, Outcome};
 use vault_tools::Editor;
 
 use crate::conversation::{Conversation, Offer, SessionInfo, Sessions};
-use crate::index_watcher::{IndexWatcher, WatchNotices};
 use crate::model;
 use crate::settings::{SettingArgs, Settings};
 use crate::vectors;
@@ -81,7 +80,6 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     let runtime = super::runtime::runtime()?;
     let stop = Stop::install(runtime.handle())?;
     let workspace = Arc::new(workspace);
-    let watching = IndexWatcher::start(workspace.vaults(), WatchNotices::Off);
     let mut screen = Screen::new();
     screen.rings = settings.bell;
     let input = Input::open(&workspace, &screen)?;
@@ -109,7 +107,6 @@ fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option
     let ended = talk.run(&runtime, is_saved);
     // A pending read of a line cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();
-    drop(watching);
     vectors::go_on(open.vaults());
     ended.map(|()| Outcome::Done)
 }
