@@ -24,12 +24,13 @@ const ROWS: usize = 4096;
 impl ModelFolder {
     /// Makes the file that [`Model::open`](crate::Model::open) maps. `progress` gets the share that is done, from 0 to 1.
     ///
-    /// The file at `to` is written in place, so give it a temporary name, and rename it when it is complete. The same folder and
-    /// options give the same bytes on every processor. When `cancel` is set, it stops within about a second.
+    /// The file at `to` is written in place, so give it a temporary name, and rename it when it is complete. The same
+    /// folder and options give the same bytes on every processor. When `cancel` is set, it stops before the next layer or
+    /// block of words.
     ///
     /// # Errors
-    /// [`ModelError::Cancelled`]; when the model has fewer dimensions than the options keep; when a matrix is missing, has another shape than the configuration says, or holds NaN or infinity; when
-    /// the file cannot be written.
+    /// [`ModelError::Cancelled`]; when the model has fewer dimensions than the options keep; when a matrix is missing,
+    /// has another shape than the configuration says, or holds NaN or infinity; when the file cannot be written.
     pub fn compile(
         &self,
         to: &Path,
