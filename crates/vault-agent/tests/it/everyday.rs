@@ -326,6 +326,25 @@ fn nothing_is_shown_where_nothing_completes() {
 }
 
 #[test]
+fn suggestions_that_no_longer_fit_are_replaced() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([Reply::text("No.")]);
+    let mut terminal = chat(&place, &model, &[]);
+    terminal.until("\x1b[?2004h");
+    // The menu inserts what the suggestions share.
+    terminal.press("what of @\t");
+    terminal.until("GARDEN/ROSES.MD");
+    terminal.press("zzz");
+    terminal.until("NOTHING FITS");
+    assert!(!terminal.screen().to_lowercase().contains("roses"), "{}", terminal.screen());
+    terminal.press("\r");
+    terminal.press("\r");
+    terminal.until("110 tokens");
+    leave(terminal);
+    assert_eq!(said(&model.requests()[0]), [json!("what of @[[zzz")]);
+}
+
+#[test]
 fn a_wait_is_counted_down_and_ctrl_c_ends_it() {
     let place = Place::new(NOTES);
     let model = ModelServer::that(|_| Reply::Busy(20));

@@ -60,7 +60,9 @@ impl NoteCompleter {
 
 impl Completer for NoteCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
-        let Some(query) = CompletionQuery::at(line, pos) else { return CompletionResult::Pending };
+        let Some(query) = CompletionQuery::at(line, pos) else {
+            return CompletionResult::fresh(vec![nothing("", pos)]);
+        };
         let values = match query.kind {
             CompletionKind::Command => {
                 let prompts = saved_prompts().into_iter().map(|prompt| prompt.name);
@@ -69,9 +71,24 @@ impl Completer for NoteCompleter {
             CompletionKind::Note => self.notes(),
             CompletionKind::Tag => self.tags(),
         };
-        let suggestions = query.suggestions(values);
-        // The menu reports a final result without suggestions in capitals, and draws nothing for a pending one.
-        if suggestions.is_empty() { CompletionResult::Pending } else { CompletionResult::fresh(suggestions) }
+        let mut suggestions = query.suggestions(values);
+        if suggestions.is_empty() {
+            suggestions.push(nothing(&line[query.from..pos], query.from));
+        }
+        CompletionResult::fresh(suggestions)
+    }
+}
+
+/// A suggestion that leaves the typed text, which begins at `from`, as it is.
+///
+/// The menu reports an empty result as "NO RECORDS FOUND". It accepts a lone suggestion at once when it opens, so that
+/// nothing is shown then. A menu that is open replaces the suggestions that no longer fit.
+fn nothing(typed: &str, from: usize) -> Suggestion {
+    Suggestion {
+        value: typed.to_owned(),
+        display_override: Some("nothing fits".to_owned()),
+        span: Span::new(from, from + typed.len()),
+        ..Suggestion::default()
     }
 }
 
@@ -92,9 +109,15 @@ struct CompletionQuery<'l> {
 }
 
 impl<'l> CompletionQuery<'l> {
-    /// Finds the word before the cursor, if it begins with a mark. A command must be the first word of the line.
+    /// Finds the word before the cursor, if it begins with a mark. A command must be the first word of the line. A link
+    /// that is not closed is one word, because names contain spaces.
     fn at(line: &'l str, pos: usize) -> Option<Self> {
         let before = line.get(..pos)?;
+        if let Some(from) = before.rfind("@[[")
+            && !before[from..].contains(['\n', ']'])
+        {
+            return Some(Self { kind: CompletionKind::Note, typed: &before[from + 3..], from, to: pos });
+        }
         let from = before
             .rfind(char::is_whitespace)
             .map_or(0, |space| space + before[space..].chars().next().map_or(1, char::len_utf8));
@@ -161,6 +184,8 @@ mod tests {
         assert_eq!(of("say /mo"), None);
         assert_eq!(of("what of @Gar"), Some((CompletionKind::Note, "Gar")));
         assert_eq!(of("what of\u{3000}#gar"), Some((CompletionKind::Tag, "gar")));
+        assert_eq!(of("what of @[[Compost h"), Some((CompletionKind::Note, "Compost h")));
+        assert_eq!(of("what of @[[Compost heap]] and #gar"), Some((CompletionKind::Tag, "gar")));
         assert_eq!(of("me@example"), None);
         assert_eq!(of(""), None);
         assert_eq!(CompletionQuery::at("@ä", 2), None, "within a character");
