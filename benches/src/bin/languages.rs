@@ -13,7 +13,7 @@ use vault_index::{Index, Mode, ModelName, Options, Query};
 /// Searches notes in German, Spanish, Russian and Japanese by questions in the same language and in English.
 ///
 /// Each language is a vault of sixteen short notes, and a question shares few words with its answer. Prints how many of
-/// the sixteen questions have their note first.
+/// the sixteen questions have their note first, and in how many it is among the first ten.
 #[derive(Debug, Parser)]
 struct Args {
     /// The models, for example `minilm` or `dir:FOLDER`
@@ -47,8 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             index.sync()?;
             for (mode_at, mode) in modes.iter().enumerate() {
                 for asked in 0..2 {
-                    let first = firsts(&index, &subjects, asked, *mode)?;
-                    rows.entry((mode_at, asked)).or_default().push(first.to_string());
+                    let (first, ten) = found(&index, &subjects, asked, *mode)?;
+                    rows.entry((mode_at, asked)).or_default().push(format!("{first} ({ten})"));
                 }
             }
         }
@@ -73,12 +73,14 @@ fn write_notes(vault: &Path, language: &str) -> Result<Vec<Subject>, Box<dyn Err
     Ok(subjects.iter().map(subject).collect::<Result<_, _>>()?)
 }
 
-/// How many questions have their note first.
-fn firsts(index: &Index, subjects: &[Subject], asked: usize, mode: Mode) -> Result<usize, Box<dyn Error>> {
-    let mut count = 0;
+/// How many questions have their note first, and how many among the first ten results.
+fn found(index: &Index, subjects: &[Subject], asked: usize, mode: Mode) -> Result<(usize, usize), Box<dyn Error>> {
+    let (mut first, mut ten) = (0, 0);
     for subject in subjects {
-        let hits = index.search(&Query::literal(&subject.questions[asked]).mode(mode))?;
-        count += usize::from(hits.results.first().is_some_and(|hit| hit.path.as_str() == subject.file));
+        let hits = index.search(&Query::literal(&subject.questions[asked]).mode(mode).limit(10))?;
+        let place = hits.results.iter().position(|hit| hit.path.as_str() == subject.file);
+        first += usize::from(place == Some(0));
+        ten += usize::from(place.is_some());
     }
-    Ok(count)
+    Ok((first, ten))
 }

