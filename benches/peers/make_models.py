@@ -7,7 +7,7 @@ From PyPI it needs what `crates/minilm/recipe/requirements.txt` lists and onnxru
 
     python3 -m venv venv                            # Python 3.11
     venv/bin/pip install --no-deps -r crates/minilm/recipe/requirements.txt
-    venv/bin/pip install onnxruntime==1.31.1 sympy
+    venv/bin/pip install onnxruntime==1.31.1 sympy==1.14.0
     venv/bin/python benches/peers/make_models.py OUT [FOLDER]
 
 | file | for |

@@ -550,6 +550,65 @@ export interface TestModelResult {
   tookMs: number;
 }
 
+/** The models, and the work on one that is under way. */
+export interface EmbeddingModelsResult {
+  /** The model whose vectors the vault's index has; none if the vault was not indexed yet. */
+  used?: string | null;
+  /** The bundled model, then those that can be downloaded. */
+  models: Array<EmbeddingModel>;
+  /** The work under way in this process. */
+  work?: ModelWork | null;
+}
+
+/** A model. */
+export interface EmbeddingModel {
+  /** Its name. */
+  name: string;
+  /** Its languages, its cost, published rankings and its licence. */
+  description: string;
+  /** Whether it can be used without a download. */
+  installed: boolean;
+}
+
+/** Work on a model. */
+export interface ModelWork {
+  /** The model. */
+  name: string;
+  /** Its step. */
+  step: ModelStep;
+  /** The share of the step that is done, from 0 to 1. */
+  share: number;
+}
+
+/** A step of the work on a model. */
+export type ModelStep = "download" | "quantize" | "embed";
+
+/** A model by its name. */
+export interface NamedModelRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The model. */
+  name: string;
+}
+
+/** A download, for the person who decides about it. */
+export interface DownloadDescription {
+  /** Its size, address, commit and licence, and the model. */
+  text: string;
+  /** The commit, which [`AddModelRequest`] repeats. */
+  revision: string;
+}
+
+/** A download that a person has agreed to. */
+export interface AddModelRequest {
+  /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
+  vault?: string | null;
+  /** The model. */
+  name: string;
+  /** The commit that was described. */
+  revision: string;
+}
+
 /** A search of the list. */
 export interface PluginsRequest {
   /** The vault's folder, absolute. It can be left out if the program was started with one `--vault`. */
@@ -882,6 +941,22 @@ export interface VaultMethods {
   "_vault/test_model": {
     params: VaultRequest;
     result: TestModelResult;
+  };
+  "_vault/embedding_models": {
+    params: VaultRequest;
+    result: EmbeddingModelsResult;
+  };
+  "_vault/describe_download": {
+    params: NamedModelRequest;
+    result: DownloadDescription;
+  };
+  "_vault/add_embedding_model": {
+    params: AddModelRequest;
+    result: EmbeddingModelsResult;
+  };
+  "_vault/use_embedding_model": {
+    params: NamedModelRequest;
+    result: EmbeddingModelsResult;
   };
   "_vault/plugins": {
     params: PluginsRequest;

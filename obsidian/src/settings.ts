@@ -2,6 +2,7 @@
 
 import { PluginSettingTab, Setting, type App, type Plugin } from "obsidian";
 import { showListSettings } from "./community-plugins";
+import { EmbeddingModelSettings } from "./embedding-models";
 import { ModelSettings } from "./model-settings";
 import type { IndexStateResult } from "./protocol";
 import { showState } from "./views/agent-view";
@@ -53,6 +54,7 @@ export interface PreferencesOwner {
 
 export class SettingsTab extends PluginSettingTab {
   private unfollow: (() => void) | null = null;
+  private meaning: EmbeddingModelSettings | null = null;
 
   constructor(app: App, private readonly owner: Plugin & PreferencesOwner) {
     super(app, owner);
@@ -86,12 +88,15 @@ export class SettingsTab extends PluginSettingTab {
           }),
       );
     const model = new ModelSettings(containerEl.createDiv(), owner.services);
+    this.meaning?.hide();
+    const meaning = (this.meaning = new EmbeddingModelSettings(containerEl.createDiv(), agent));
     const pluginsEl = containerEl.createDiv();
     new Setting(containerEl).setName("State").setHeading();
     const stateEl = containerEl.createDiv({ cls: "vault-agent-settings-state" });
     const follow = () => {
       stateEl.empty();
       model.show();
+      void meaning.show();
       void showListSettings(pluginsEl, agent);
       if (agent.state.kind === "ready") void this.showIndex(stateEl, agent.state.program);
       else showState(stateEl, agent.state, owner.services);
@@ -103,6 +108,7 @@ export class SettingsTab extends PluginSettingTab {
   override hide(): void {
     this.unfollow?.();
     this.unfollow = null;
+    this.meaning?.hide();
     super.hide();
   }
 

@@ -532,6 +532,7 @@ export class Setting {
     const select = this.settingEl.createEl("select");
     select.setAttribute("aria-label", this.nameEl.textContent ?? "");
     const dropdown = {
+      selectEl: select,
       addOption: (value: string, text: string) => (select.createEl("option", { text, value }), dropdown),
       setValue: (value: string) => ((select.value = value), dropdown),
       onChange: (callback: (value: string) => unknown) => (select.addEventListener("change", () => callback(select.value)), dropdown),

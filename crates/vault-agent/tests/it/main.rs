@@ -2,6 +2,11 @@
 
 mod http_server;
 mod web_server;
+#[allow(dead_code, reason = "vault-search's tests use the rest")]
+#[path = "../../../vault-search/tests/search/hub.rs"]
+mod hub;
+#[path = "../../../vault-search/tests/search/small_model.rs"]
+mod small_model;
 #[cfg(unix)]
 mod wire_rules;
 mod model_server;

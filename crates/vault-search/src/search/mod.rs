@@ -47,6 +47,8 @@ use crate::{CliResult, Failure, JsonArgs, Out, VaultArgs};
 pub use background::{embed_in_background, embed_main};
 pub use doctor::{Finding, FindingKind, doctor};
 use index_args::{Command, IndexArgs, ModelsArgs, ReportArgs, SyncArgs};
+#[cfg(feature = "http")]
+pub use models::{describe, hub};
 use search_args::SearchArgs;
 use settings::IndexedVaultArgs;
 

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use vault_index::models::{self, AddingLock, KnownModel, ModelSource};
+#[cfg(feature = "http")]
+use vault_index::models::{Hub, Listing};
 use vault_index::{Error, ErrorKind, ModelName};
 
 use super::index_args::{AddModelArgs, ModelsCommand};
@@ -125,8 +127,7 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
     if !agreed && !can_ask() {
         return Err(refused(known));
     }
-    let variable = std::env::var("HF_ENDPOINT").ok().filter(|address| !address.is_empty());
-    let hub = models::Hub::at(mirror.or(variable.as_deref()))?;
+    let hub = hub(mirror)?;
     let listing = hub.listing(known.repository)?;
     let had = sound(known.name);
     if let Some(had) = &had {
@@ -139,18 +140,7 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
             None => format!("the model was added from {}, whose files the hub does not list", had.source.from),
         });
     }
-    let licence = listing.source.licence.clone().unwrap_or_else(|| "not named".to_owned());
-    if !licence.eq_ignore_ascii_case(known.licence) {
-        note(&format!("the licence was {} when this program was made", known.licence));
-    }
-    let what = format!(
-        "{}: {} from {} at commit {}, licence {licence}; {}",
-        known.name,
-        bytes(listing.bytes()),
-        listing.source.from,
-        listing.revision,
-        known.note()
-    );
+    let what = describe(known, &listing);
     match agreed {
         true => note(&what),
         false if confirm(&format!("{what}. Download it?")) => {}
@@ -169,6 +159,29 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
     let added = install(&lock, known, &folder, &listing.source)?;
     models::delete_part(&lock)?;
     Ok(Some(added))
+}
+
+/// Opens the hub at `mirror`, else at the address in `HF_ENDPOINT`, else the usual one. Connects to nothing.
+///
+/// # Errors
+/// An invalid address.
+#[cfg(feature = "http")]
+pub fn hub(mirror: Option<&str>) -> vault_index::Result<Hub> {
+    let variable = std::env::var("HF_ENDPOINT").ok().filter(|address| !address.is_empty());
+    Hub::at(mirror.or(variable.as_deref()))
+}
+
+/// Describes a download to the person who decides about it: its size, address, commit and licence, and the model.
+#[cfg(feature = "http")]
+pub fn describe(known: &KnownModel, listing: &Listing) -> String {
+    let licence = listing.source.licence.as_deref().unwrap_or("not named");
+    let before = match licence.eq_ignore_ascii_case(known.licence) {
+        true => String::new(),
+        false => format!(" (it was {} when this program was made)", known.licence),
+    };
+    let (name, from, revision) = (known.name, &listing.source.from, &listing.revision);
+    let size = bytes(listing.bytes());
+    format!("{name}: {size} from {from} at commit {revision}, licence {licence}{before}; {}", known.note())
 }
 
 #[cfg(feature = "http")]

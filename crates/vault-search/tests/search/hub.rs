@@ -26,6 +26,7 @@ struct State {
     mood: Mutex<Mood>,
     requests: Mutex<Vec<String>>,
     held: Mutex<Sender<()>>,
+    holding: Mutex<Vec<TcpStream>>,
 }
 
 /// How the hub behaves; the default is well.
@@ -117,6 +118,7 @@ impl Hub {
             mood: Mutex::default(),
             requests: Mutex::default(),
             held: Mutex::new(sender),
+            holding: Mutex::default(),
         });
         let shared = state.clone();
         std::thread::spawn(move || {
@@ -127,6 +129,13 @@ impl Hub {
             }
         });
         Hub { state, address, held }
+    }
+
+    /// Cuts the connections that it holds.
+    pub fn cut_held(&self) {
+        for stream in self.state.holding.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 
     pub fn address(&self) -> &str {
@@ -220,6 +229,7 @@ impl State {
         }
         let Some(at) = mood.hold_at.filter(|at| *at >= from) else { return stream.write_all(part) };
         stream.write_all(&part[..at - from])?;
+        self.holding.lock().unwrap().push(stream.try_clone()?);
         self.held.lock().unwrap().send(()).unwrap();
         // Until the client is gone.
         let mut rest = String::new();

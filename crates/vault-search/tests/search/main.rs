@@ -13,6 +13,7 @@ mod hub;
 mod models;
 mod output;
 mod rerank;
+mod small_model;
 #[cfg(target_os = "linux")]
 mod terminal;
 #[path = "../../../vault-index/tests/it/vault.rs"]

@@ -162,6 +162,11 @@ impl<'a> Cancel<'a> {
         Self { flag: Some(flag), deadline: None }
     }
 
+    /// Returns the flag that ends the call, for work that takes a flag.
+    pub fn flag(&self) -> Option<&'a AtomicBool> {
+        self.flag
+    }
+
     /// Ends the call at the deadline, or at an earlier one set before.
     #[must_use]
     pub fn until(self, deadline: Instant) -> Self {

@@ -1,6 +1,6 @@
 //! Methods beside those of the protocol, named `_vault/…`, for clients that show a vault without a model: search, related
 //! notes, missing links, the journal, macros, and changes that a person approves by the digest of what was shown; for
-//! their settings the model of conversations; and community plugins of Obsidian that fit an instruction.
+//! their settings the model of conversations and those of the search by meaning; and community plugins of Obsidian that fit an instruction.
 //!
 //! They need no session, no model and no key. Only those about the model connect to it, and only the download of the list
 //! of plugins connects to its address. `$/cancel_request` cancels them.
@@ -9,6 +9,7 @@ mod messages;
 mod host_messages;
 mod approval;
 mod model;
+mod embedding_models;
 mod macros;
 mod community_plugins;
 mod schema;
@@ -36,6 +37,7 @@ use crate::workspace::{OpenVault, PolicyOverrides, Workspace};
 
 pub(super) use approval::{Approval, ApprovalPart, ApprovalPlan, ApprovalStep};
 use community_plugins::{DownloadPluginsRequest, PluginsRequest};
+use embedding_models::{AddModelRequest, NamedModelRequest};
 use macros::SaveMacroRequest;
 pub(super) use macros::save_macro;
 use messages::{
@@ -140,6 +142,15 @@ pub(super) async fn answer(
         schema::SET_MODEL => call.on_vault(move |open, request: SetModelRequest, _| model::set(open, &request, &flags)),
         schema::MODELS => call.on_vault(move |_, request: ModelsRequest, _| model::models(&request, &flags, &stop)),
         schema::TEST_MODEL => call.on_vault(move |_, _: VaultRequest, _| model::test(&flags, &stop)),
+        schema::EMBEDDING_MODELS => call.on_vault(|open, _: VaultRequest, _| embedding_models::state(open)),
+        schema::DESCRIBE_DOWNLOAD => {
+            call.on_vault(|_, request: NamedModelRequest, _| embedding_models::describe_download(&request))
+        }
+        schema::ADD_EMBEDDING_MODEL => {
+            call.on_vault(|open, request: AddModelRequest, cancel| embedding_models::add(open, &request, cancel))
+        }
+        schema::USE_EMBEDDING_MODEL => call
+            .on_vault(|open, request: NamedModelRequest, cancel| embedding_models::use_model(open, &request, cancel)),
         schema::PLUGINS => call.on_vault(|_, request: PluginsRequest, _| community_plugins::plugins(&request)),
         schema::DOWNLOAD_PLUGINS => call.on_vault(move |_, request: DownloadPluginsRequest, cancel| {
             community_plugins::download(&request, &stop, cancel)

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::approval::Approval;
 use super::community_plugins::{DownloadPluginsRequest, PluginList, PluginsRequest, PluginsResult};
+use super::embedding_models::{AddModelRequest, DownloadDescription, EmbeddingModelsResult, NamedModelRequest};
 use super::host_messages::{
     HostCapability, HostCommands, HostCommandsRequest, HostEditRequest, HostEdited, HostFiles, HostFilesRequest,
     HostOpenRequest, HostOpened, HostRan, HostRunRequest, HostState, HostStateRequest,
@@ -40,6 +41,10 @@ pub(super) const MODEL_STATE: &str = "_vault/model_state";
 pub(super) const MODELS: &str = "_vault/models";
 pub(super) const SET_MODEL: &str = "_vault/set_model";
 pub(super) const TEST_MODEL: &str = "_vault/test_model";
+pub(super) const EMBEDDING_MODELS: &str = "_vault/embedding_models";
+pub(super) const DESCRIBE_DOWNLOAD: &str = "_vault/describe_download";
+pub(super) const ADD_EMBEDDING_MODEL: &str = "_vault/add_embedding_model";
+pub(super) const USE_EMBEDDING_MODEL: &str = "_vault/use_embedding_model";
 pub(super) const PLUGINS: &str = "_vault/plugins";
 pub(super) const DOWNLOAD_PLUGINS: &str = "_vault/download_plugins";
 
@@ -68,7 +73,7 @@ const HOST_METHODS: [Method; 6] = [
 /// A method with its parameters and its result.
 type Method = (&'static str, fn(&mut SchemaGenerator) -> [Schema; 2]);
 
-const METHODS: [Method; 17] = [
+const METHODS: [Method; 21] = [
     (SEARCH, of::<SearchRequest, SearchResult>),
     (RELATED, of::<RelatedRequest, RelatedResult>),
     (MENTIONS, of::<MentionsRequest, MentionsResult>),
@@ -84,6 +89,10 @@ const METHODS: [Method; 17] = [
     (MODELS, of::<ModelsRequest, ModelsResult>),
     (SET_MODEL, of::<SetModelRequest, ModelStateResult>),
     (TEST_MODEL, of::<VaultRequest, TestModelResult>),
+    (EMBEDDING_MODELS, of::<VaultRequest, EmbeddingModelsResult>),
+    (DESCRIBE_DOWNLOAD, of::<NamedModelRequest, DownloadDescription>),
+    (ADD_EMBEDDING_MODEL, of::<AddModelRequest, EmbeddingModelsResult>),
+    (USE_EMBEDDING_MODEL, of::<NamedModelRequest, EmbeddingModelsResult>),
     (PLUGINS, of::<PluginsRequest, PluginsResult>),
     (DOWNLOAD_PLUGINS, of::<DownloadPluginsRequest, PluginList>),
 ];

@@ -5,6 +5,7 @@ pub mod editor;
 mod commands;
 mod live_host;
 mod community_plugins;
+mod embedding_models;
 mod mcp_servers;
 mod protocol;
 mod questions;
