@@ -324,7 +324,7 @@ impl<'s> Macros<'s> {
                 entry.get("name").and_then(Value::as_str).map_or_else(|| format!("#{}", number + 1), str::to_string);
             match read(toolbox, entry).and_then(|entry| put(&mut macros, entry, if_exists)) {
                 Ok(()) => imported.imported.push(name),
-                Err(error) => imported.rejected.push(RejectedEntry { entry: name, reason: error.to_string() }),
+                Err(error) => imported.rejected.push(RejectedEntry { entry: name, reason: error.one_line() }),
             }
         }
         self.write(macros)?;

@@ -217,7 +217,7 @@ impl Vault {
             Ok(recovered) => (recovered, Vec::new()),
             Err(error) => {
                 ::log::warn!("{error}");
-                (None, vec![error.to_string()])
+                (None, vec![error.one_line()])
             }
         };
         Ok(Self { store, versions: ReadVersions::default(), recovered, warnings })

@@ -229,7 +229,7 @@ impl AcpAgent {
 
     /// Loads the current settings and opens the model that they configure.
     fn model(&self) -> Result<(Settings, ChosenModel), Error> {
-        let no_model = |fault: vault_tools::Error| error(ErrorCode::AuthRequired, fault.to_string());
+        let no_model = |fault: vault_tools::Error| error(ErrorCode::AuthRequired, fault.one_line());
         let settings = Settings::load(&self.setting_args).map_err(no_model)?;
         let model = model::required(&settings).map_err(no_model)?;
         Ok((settings, model))

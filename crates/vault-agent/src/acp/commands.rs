@@ -120,7 +120,7 @@ pub(super) async fn run(
             Ok(StopReason::Cancelled)
         }
         Err(error) => {
-            state.updates.paragraph(&fenced(&error.to_string()));
+            state.updates.paragraph(&fenced(&error.one_line()));
             Ok(StopReason::EndTurn)
         }
     }
@@ -459,7 +459,7 @@ impl Approver for CommandQuestion<'_, '_> {
                     }
                     match self.prepare_again() {
                         Ok(other) => return Answer::Instead(Box::new(other)),
-                        Err(error) => self.problem = Some(error.to_string()),
+                        Err(error) => self.problem = Some(error.one_line()),
                     }
                     continue;
                 }

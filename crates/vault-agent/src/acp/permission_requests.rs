@@ -137,7 +137,7 @@ impl Questioner<'_> {
                 Ok(OpenedQuestion::Panel(panel)) => *panel,
                 Ok(OpenedQuestion::Decided(decision)) => return Some(decision),
                 Err(error) if edited.take().is_some() => {
-                    said = Some(format!("With these arguments the call cannot be made: {error}"));
+                    said = Some(format!("With these arguments the call cannot be made: {}", error.one_line()));
                     continue;
                 }
                 Err(error) => return Some(deny(error.to_string())),

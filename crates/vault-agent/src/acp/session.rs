@@ -348,5 +348,5 @@ fn stopped(outcome: &RunOutcome, updates: &mut Updates) -> Result<StopReason, Er
 
 /// Converts an error of this program to one of the protocol.
 pub(super) fn of_tools(fault: ToolsError) -> Error {
-    error(ErrorCode::InternalError, fault.to_string())
+    error(ErrorCode::InternalError, fault.one_line())
 }

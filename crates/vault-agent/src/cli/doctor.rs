@@ -72,7 +72,7 @@ pub(super) fn doctor(vault_args: &VaultArgs, args: &DoctorArgs, out: &mut Out) -
                 let missing = format!("there is no server `{NAME}` in {}", file.display());
                 checks.add(client.title(), Err(format!("{missing} (vault-agent mcp install {})", client.id())));
             }
-            (Err(error), _) => checks.add(client.title(), Err(error.to_string())),
+            (Err(error), _) => checks.add(client.title(), Err(error.one_line())),
         }
     }
     if args.client.is_none() && !has_client {

@@ -298,7 +298,7 @@ fn print_event(event: &Event) {
         Event::StepSkipped { step, reason, .. } => say("skipped", &format!("{step}: {reason}")),
         Event::StepFailed { step, error, attempt, will_retry } => {
             let next = if *will_retry { "; retrying" } else { "" };
-            say("failed", &format!("{step}, attempt {attempt}: {error}{next}"));
+            say("failed", &format!("{step}, attempt {attempt}: {}{next}", error.one_line()));
         }
         _ => {}
     }

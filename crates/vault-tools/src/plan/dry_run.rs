@@ -79,10 +79,10 @@ pub fn dry_run_without(
                         && can_be_skipped(&error)
                         && cancel.check().is_ok() =>
                 {
-                    dry_run.skip(at, error.to_string())?
+                    dry_run.skip(at, error.one_line())?
                 }
                 Err(error) if dry_run.needs_editor(at, &error) => {
-                    let preview = dry_run.skip(at, error.to_string())?;
+                    let preview = dry_run.skip(at, error.one_line())?;
                     let remedy = error.remedy().map(|remedy| format!("{remedy}; ")).unwrap_or_default();
                     let remedy = format!("{remedy}with \"onError\": \"skip\" the rest of the plan runs here");
                     dry_run.blocked.get_or_insert((at, error.with_remedy(remedy)));
@@ -91,7 +91,7 @@ pub fn dry_run_without(
                 Err(error) if dry_run.can_stop_before(&error) => {
                     let id = plan.steps[at].id.clone();
                     let end = dry_run.draft.overlay.mark();
-                    let reason = error.to_string();
+                    let reason = error.one_line();
                     dry_run.stops = Some((id, error));
                     dry_run.preview(at, StepState::Fails { reason }, end..end)?
                 }
@@ -395,7 +395,8 @@ impl DryRun<'_, '_> {
         }
         let running = || steps.iter().filter(|step| step.runs());
         let mut notices = checked.notices.clone();
-        notices.extend(self.blocked.as_ref().map(|(_, error)| format!("the plan cannot run here: {error}")));
+        notices
+            .extend(self.blocked.as_ref().map(|(_, error)| format!("the plan cannot run here: {}", error.one_line())));
         notices.extend(running().flat_map(StepPreview::named_notices));
         notices.extend(running().filter_map(|step| Some(needs_eye(&step.id, step.unless_seen.as_ref()?))));
         notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));

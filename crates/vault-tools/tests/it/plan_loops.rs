@@ -184,11 +184,7 @@ fn a_command_without_an_editor_blocks_the_run_and_not_the_preview() {
     assert!(
         matches!(&preview.steps[2].state, StepState::Skipped { reason } if reason.contains("depends on the step sort"))
     );
-    assert!(
-        preview.notices[0].contains("the plan cannot run here: UNSUPPORTED: the step sort"),
-        "{:?}",
-        preview.notices
-    );
+    assert!(preview.notices[0].contains("the plan cannot run here: the step sort"), "{:?}", preview.notices);
     assert_eq!(preview.notices[1], "the step show: b.md is not shown, because that needs an editor");
     assert_eq!(preview.risk, Risk::Command);
     assert_eq!(ran(&mut toolbox, &preview).unwrap_err().kind(), ErrorKind::Unsupported);

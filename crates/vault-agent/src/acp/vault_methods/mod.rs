@@ -116,7 +116,7 @@ pub(super) fn of_tools(fault: &ToolsError) -> Error {
         ErrorKind::Cancelled => ErrorCode::RequestCancelled,
         _ => ErrorCode::InternalError,
     };
-    error(code, fault.to_string()).data(serde_json::to_value(fault).ok())
+    error(code, fault.one_line()).data(serde_json::to_value(fault).ok())
 }
 
 /// Answers a request about the one vault of a workspace.
