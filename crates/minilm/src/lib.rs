@@ -1,8 +1,9 @@
 //! The sentence embedding model all-MiniLM-L6-v2 with its weights inside, and an engine for others of its kind: no C.
 //!
-//! The flow: a text becomes token ids ([`WordPiece`]); the ids go through the encoder, which has int8 matrices; the result is one unit vector of [`DIMENSIONS`] numbers, with the same bits on every processor.
-//! The dot product of two vectors is their cosine, a measure of how similar their texts are in meaning. The model reads
-//! English; [`WordPiece::known_share`] says how much of a text it can read.
+//! A text becomes token ids ([`WordPiece`]), which go through an encoder with int8 matrices. The result is a unit vector
+//! of [`DIMENSIONS`] numbers, with the same bits on every processor. The dot product of two vectors is their cosine, a
+//! measure of how similar their texts are in meaning. The model reads English; [`WordPiece::known_share`] says how much
+//! of a text it can read.
 //!
 //! ```
 //! let model = minilm::MiniLm::load();

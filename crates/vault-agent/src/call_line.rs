@@ -17,7 +17,7 @@ pub(crate) const NOTICE: &str = "note: ";
 /// The text of a denied call before its reason, as the loop writes it.
 const DENIED_FOR: &str = "Tool call denied: ";
 
-/// How the reason of a call that a person declined begins. The wording is specified.
+/// The beginning of the reason if a person declined a call. Clients compare it.
 pub(crate) const DECLINED: &str = "User cancelled tool execution";
 
 /// How the reasons begin that a person's own answer gives the model.

@@ -32,8 +32,8 @@
 //! Opening is cheap and syncing is incremental, so a program may do both before each search, as `vault-search` does.
 //! For example, a sync of 5,000 unchanged notes takes some 20 ms. A long-running program should use `Index::watch`
 //! (feature `watch`), which syncs when files change, and ask [`Index::searcher`] before each search: it returns the same
-//! snapshot, with its data in memory, until something is committed. Any number of processes may search while one writes: each search sees one state of the index and never
-//! waits for a writer.
+//! snapshot, with its data in memory, until something is committed. Any number of processes may search while one writes:
+//! each search sees one state of the index and never waits for a writer.
 //!
 //! Searches are exact. Filters apply before ranking, so that ten matches give ten results, and a score (0 to 1) depends
 //! only on the query and the passage, so that you may compare it with a threshold. [`Query::parse`] reads the syntax

@@ -409,7 +409,8 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
     compiled(GlobBuilder::new(pattern).literal_separator(true), written)
 }
 
-/// Compiles a pattern for ids of commands. They are no paths: `templater:*` covers `templater:Daily/Note.md`, too.
+/// Compiles a pattern for ids of commands. Ids are not paths, so `*` also matches `/`: for example, `templater:*` matches
+/// `templater:Daily/Note.md`.
 fn command_matcher(pattern: &str) -> Result<GlobMatcher> {
     compiled(&mut GlobBuilder::new(pattern), pattern)
 }

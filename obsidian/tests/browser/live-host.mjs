@@ -43,7 +43,7 @@ export function liveHost({ app, model, vault, step, say, message, card, last, lo
     await page.exposeFunction("saveNote", (name, text) => writeFile(path.join(vault, name), text));
     await openInEditor("Ideas.md", "- Wildlife", "spiral");
     const before = await textsOf(vault);
-    // The plan of source document 003, with the step that its workflow ends with.
+    // A plan that makes a note of each bullet and links to it.
     const plan = {
       // `[*]` is of this version.
       version: "1.1",

@@ -2,7 +2,7 @@
 
 use super::OPEN;
 
-/// A mark and what it begins. If one mark begins with another one, the longer one counts where it matches.
+/// A text that begins a call or thoughts. If one begins with another one, the longer one counts where it matches.
 #[derive(Debug)]
 pub(super) struct Mark {
     /// The text, which begins with an ASCII character.

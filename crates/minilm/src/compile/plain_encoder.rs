@@ -30,7 +30,7 @@ pub(super) struct PlainLayer {
 }
 
 /// The inputs of the matrices of a layer, and its output: rows of one text.
-pub(super) struct Heard {
+pub(super) struct LayerActivations {
     pub(super) qkv: Vec<f32>,
     pub(super) attention_output: Vec<f32>,
     pub(super) inner: Vec<f32>,
@@ -108,7 +108,7 @@ impl PlainLayer {
 
 impl PreparedLayer<'_> {
     /// One text through the layer.
-    pub(super) fn run(&self, x: Vec<f32>) -> Heard {
+    pub(super) fn run(&self, x: Vec<f32>) -> LayerActivations {
         let layer = self.layer;
         let add = |mut sum: Vec<f32>, x: &[f32]| {
             sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
@@ -121,7 +121,7 @@ impl PreparedLayer<'_> {
         gelu_each(&mut inner);
         let mut output = add(multiply(&inner, &self.outer, &layer.outer.bias), &middle);
         layer.output_norm.apply(&mut output);
-        Heard { qkv: x, attention_output: attended, inner: middle, outer: inner, output }
+        LayerActivations { qkv: x, attention_output: attended, inner: middle, outer: inner, output }
     }
 }
 

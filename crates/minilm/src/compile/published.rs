@@ -11,16 +11,16 @@ const WORDS: &str = "embeddings.word_embeddings.weight";
 type Result<T> = std::result::Result<T, ModelError>;
 
 /// A model's tensors.
-pub(super) struct Published<'a> {
+pub(super) struct PublishedTensors<'a> {
     tensors: Tensors<'a>,
     prefix: String,
     model: &'a ModelFolder,
 }
 
-impl<'a> Published<'a> {
-    pub(super) fn of(model: &'a ModelFolder) -> Result<Published<'a>> {
+impl<'a> PublishedTensors<'a> {
+    pub(super) fn of(model: &'a ModelFolder) -> Result<PublishedTensors<'a>> {
         let tensors = model.tensors.tensors()?;
-        Ok(Published { prefix: tensors.prefix_of(WORDS)?, tensors, model })
+        Ok(PublishedTensors { prefix: tensors.prefix_of(WORDS)?, tensors, model })
     }
 
     fn all(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::plain_encoder::{Heard, PlainLayer, PlainLinear, PlainNorm};
+use super::plain_encoder::{LayerActivations, PlainLayer, PlainLinear, PlainNorm};
 use super::quantize::{Smoothing, integers, panels, smoothed, smoothing};
 use crate::error::ModelError;
 use crate::model_file::DESCRIPTION_END;
@@ -54,12 +54,14 @@ impl Sections {
         self.floats(&norm.bias)
     }
 
-    /// A layer, smoothed for what its matrices heard and made of integers.
-    pub(super) fn layer(&mut self, layer: &PlainLayer, heard: &[Heard]) -> Result<()> {
-        let of = |part: fn(&Heard) -> &Vec<f32>| heard.iter().map(|heard| part(heard).as_slice()).collect::<Vec<_>>();
-        let seen = smoothing(&of(|heard| &heard.attention_output), &layer.attention_output, true);
+    /// A layer, smoothed for what its matrices activations and made of integers.
+    pub(super) fn layer(&mut self, layer: &PlainLayer, activations: &[LayerActivations]) -> Result<()> {
+        let of = |part: fn(&LayerActivations) -> &Vec<f32>| {
+            activations.iter().map(|activations| part(activations).as_slice()).collect::<Vec<_>>()
+        };
+        let seen = smoothing(&of(|activations| &activations.attention_output), &layer.attention_output, true);
 
-        let smooth = smoothing(&of(|heard| &heard.qkv), &layer.qkv, true);
+        let smooth = smoothing(&of(|activations| &activations.qkv), &layer.qkv, true);
         let (mut weight, mut bias) = smoothed(&layer.qkv, &smooth);
         let width = layer.qkv.width();
         // The score's 1 / √(head width) is folded into the query, and what makes the attention's output smooth into the
@@ -83,13 +85,13 @@ impl Sections {
         let (weight, bias) = smoothed(&layer.attention_output, &seen);
         self.matrix(&weight, width, &bias)?;
         self.norm(&layer.attention_norm)?;
-        self.smooth_matrix(&layer.inner, &of(|heard| &heard.inner), true)?;
-        self.smooth_matrix(&layer.outer, &of(|heard| &heard.outer), false)?;
+        self.smooth_matrix(&layer.inner, &of(|activations| &activations.inner), true)?;
+        self.smooth_matrix(&layer.outer, &of(|activations| &activations.outer), false)?;
         self.norm(&layer.output_norm)
     }
 
-    fn smooth_matrix(&mut self, matrix: &PlainLinear, heard: &[&[f32]], is_centred: bool) -> Result<()> {
-        let smooth = smoothing(heard, matrix, is_centred);
+    fn smooth_matrix(&mut self, matrix: &PlainLinear, activations: &[&[f32]], is_centred: bool) -> Result<()> {
+        let smooth = smoothing(activations, matrix, is_centred);
         let (weight, bias) = smoothed(matrix, &smooth);
         self.smoothing(&smooth)?;
         self.matrix(&weight, matrix.width(), &bias)

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::published::Published;
+use super::published::PublishedTensors;
 use super::{CompileOptions, ModelFolder};
 use crate::kernel::Kernel;
 use crate::model_file::{DESCRIPTION_END, Description, TokenizerTables, header};
@@ -93,7 +93,7 @@ fn ids_are_those_of_the_original_tokenizer() {
 fn each_layer_in_f32_is_that_of_the_original() {
     for name in NAMES {
         let model = ModelFolder::open(&folder(name)).unwrap();
-        let published = Published::of(&model).unwrap();
+        let published = PublishedTensors::of(&model).unwrap();
         let (positions, norm) = (published.positions().unwrap(), published.embedded_norm().unwrap());
         let mut ids = Vec::new();
         let mut largest = 0f32;

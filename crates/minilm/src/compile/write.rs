@@ -6,8 +6,8 @@ use std::thread::available_parallelism;
 
 use super::cosine_range::cosine_range;
 use super::folder::{CompileOptions, ModelFolder};
-use super::plain_encoder::{Heard, PlainLayer};
-use super::published::Published;
+use super::plain_encoder::{LayerActivations, PlainLayer};
+use super::published::PublishedTensors;
 use super::quantize::integers;
 use super::sections::{Sections, rewrite_header};
 use crate::Model;
@@ -44,7 +44,7 @@ impl ModelFolder {
             true => Err(ModelError::Cancelled(to.to_owned())),
             false => Ok(()),
         };
-        let published = Published::of(self)?;
+        let published = PublishedTensors::of(self)?;
         let mut out = Sections::create(to)?;
         for table in self.tokenizer.bytes() {
             out.bytes(&table)?;
@@ -60,10 +60,10 @@ impl ModelFolder {
         }
         for layer in 0..self.sizes.layers {
             let plain = published.layer(layer)?;
-            let heard = run(&plain, texts, cancel);
+            let activations = run(&plain, texts, cancel);
             check_cancel()?;
-            out.layer(&plain, &heard)?;
-            texts = heard.into_iter().map(|heard| heard.output).collect();
+            out.layer(&plain, &activations)?;
+            texts = activations.into_iter().map(|activations| activations.output).collect();
             progress((layer + 1) as f32 / self.sizes.layers as f32);
         }
         if let Some((weights, bias)) = published.dense()? {
@@ -92,7 +92,7 @@ impl ModelFolder {
     /// The words as integers, halved by columns as the bundled ones are; then the scale of each.
     fn word_table(
         &self,
-        published: &Published<'_>,
+        published: &PublishedTensors<'_>,
         out: &mut Sections,
         check_cancel: &dyn Fn() -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
@@ -128,7 +128,7 @@ impl ModelFolder {
 }
 
 /// All texts through a layer, on all cores; only some of them when `cancel` is set.
-fn run(layer: &PlainLayer, texts: Vec<Vec<f32>>, cancel: &AtomicBool) -> Vec<Heard> {
+fn run(layer: &PlainLayer, texts: Vec<Vec<f32>>, cancel: &AtomicBool) -> Vec<LayerActivations> {
     let prepared = layer.prepare();
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -142,7 +142,7 @@ fn run(layer: &PlainLayer, texts: Vec<Vec<f32>>, cancel: &AtomicBool) -> Vec<Hea
         done
     };
     let threads = available_parallelism().map_or(1, |threads| threads.get());
-    let mut heard: Vec<(usize, Heard)> = std::thread::scope(|scope| {
+    let mut activations: Vec<(usize, LayerActivations)> = std::thread::scope(|scope| {
         let started: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
         let mut all = worker();
         for thread in started {
@@ -150,6 +150,6 @@ fn run(layer: &PlainLayer, texts: Vec<Vec<f32>>, cancel: &AtomicBool) -> Vec<Hea
         }
         all
     });
-    heard.sort_by_key(|(index, _)| *index);
-    heard.into_iter().map(|(_, heard)| heard).collect()
+    activations.sort_by_key(|(index, _)| *index);
+    activations.into_iter().map(|(_, activations)| activations).collect()
 }

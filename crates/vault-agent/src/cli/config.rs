@@ -91,7 +91,7 @@ struct SettingRecord {
 /// One checked item, and the result.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Check {
-    /// The file and line, the variable, the flag, or what else it is about.
+    /// The source of the setting, for example a file and line, a variable or a flag.
     subject: String,
     is_ok: bool,
     message: String,

@@ -62,7 +62,7 @@ pub(crate) struct Panel {
     pub lasting: Option<LastingPermission>,
 }
 
-/// Returns a person's refusal of a call. The wording is specified, and followed by the person's reason.
+/// Returns a person's refusal of a call, with the person's reason after the fixed words.
 pub(crate) fn declined(said: Option<String>) -> Decision {
     let said = said.map(|said| format!(": {said}")).unwrap_or_default();
     Decision::Deny { reason: Some(format!("{DECLINED}{said}")) }

@@ -441,7 +441,7 @@ mod tests {
                 Paint::full(20)
             )
         );
-        // What never ends waits for a while, and no longer.
+        // A style that is never closed is held back for a bounded time.
         let mut stream = MarkdownStream::new(Paint::full(20));
         let words: String = "an *open style ".chars().chain("and many words ".repeat(30).chars()).collect();
         assert!(stream.push(&words).starts_with("an *open style and\n"));

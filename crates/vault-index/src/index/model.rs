@@ -1,4 +1,4 @@
-//! The model of an index and the requested model, and the behaviour of syncs and searches where they differ.
+//! The behaviour of a sync and a search if the requested model differs from the model of the index.
 //!
 //! | the index has vectors of | now it would be | a sync | a search |
 //! | --- | --- | --- | --- |

@@ -81,7 +81,7 @@ impl Listing {
     }
 }
 
-/// Why a request failed, and whether another try may do better.
+/// A failed request, and whether to try again.
 pub(super) struct FailedRequest {
     pub(super) error: Error,
     /// `None`: no other try; else after this pause, if the server named one.

@@ -67,7 +67,7 @@ pub fn declined() -> Error {
     Error::new(ErrorKind::Denied, "not approved; nothing was done")
 }
 
-/// The error if the user declines before a tool runs. The source documents specify its text.
+/// The error if the user declines before a tool runs. Clients compare its message.
 pub(super) fn cancelled() -> Error {
     Error::new(ErrorKind::Denied, "User cancelled tool execution").with_remedy("nothing was done")
 }

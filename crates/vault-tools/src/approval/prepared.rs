@@ -178,8 +178,8 @@ impl PreparedChange {
         Error::new(ErrorKind::Conflict, message).with_remedy("nothing was done; ask for it again")
     }
 
-    /// The error for a change that a person declined. For a call its message is the one of the source documents,
-    /// because clients compare it.
+    /// The error for a change that a person declined. For a call its message is a fixed one, because clients
+    /// compare it.
     pub fn declined(&self, said: Option<&str>) -> Error {
         const OVERWRITING: [&str; 3] = ["write_note", "vault.createFile", "vault.writeFile"];
         let overwrites = |call: &Proposal| {

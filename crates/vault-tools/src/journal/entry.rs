@@ -48,7 +48,7 @@ pub enum TransactionKind {
 pub(crate) enum State {
     /// It was interrupted, or is in progress.
     Unfinished,
-    /// The same, according to a damaged file, which may be wrong.
+    /// Unfinished according to a damaged journal, so perhaps wrongly.
     Suspect,
     Done,
     RolledBack,

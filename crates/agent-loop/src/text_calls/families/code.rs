@@ -1,4 +1,4 @@
-//! The families that write calls as code.
+//! The families of models that write tool calls as code, for example as Python.
 
 use serde_json::{Map, Value};
 

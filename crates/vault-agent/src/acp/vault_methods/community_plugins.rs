@@ -78,7 +78,7 @@ pub(crate) struct PluginList {
 /// A plugin of the list, in its author's words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CommunityPlugin {
-    /// Its id, by which the app knows it.
+    /// Its id in Obsidian.
     pub id: String,
     /// Its name.
     pub name: String,

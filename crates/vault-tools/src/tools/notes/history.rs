@@ -49,7 +49,7 @@ pub(in crate::tools) struct PastChange {
 struct PastAction {
     /// create, edit, move or delete.
     action: String,
-    /// The file, where it was then.
+    /// The file's path at the time of the change.
     #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Where it was moved to.
