@@ -45,7 +45,7 @@ pub(crate) use stem::stem;
 pub use stop::is_stop_word;
 
 /// Increased whenever the same text can give other terms, so that the text index is built again.
-pub const TERMS_VERSION: u32 = 4;
+pub const TERMS_VERSION: u32 = 5;
 
 /// The most bytes of a term.
 pub const MAX_TERM: usize = 64;

@@ -89,8 +89,15 @@ impl Fold {
         let c = match c {
             '\u{30A1}'..='\u{30FE}' => hiragana(c),
             '\u{4E00}'..='\u{9FFF}' => simplified(c),
+            CANDRABINDU => ANUSVARA,
             _ => c,
         };
+        if let Some(nasal) = nasal_before(c)
+            && let Some(before) = self.out.strip_suffix(VIRAMA).and_then(|out| out.strip_suffix(nasal))
+        {
+            self.out.truncate(before.len());
+            self.add_wanted(ANUSVARA);
+        }
         if self.out.len() + c.len_utf8() <= self.limit {
             self.out.push(c);
         }
@@ -114,6 +121,23 @@ fn simplified(c: char) -> char {
         forms
     });
     FORMS[(u32::from(c) - FIRST_HAN) as usize]
+}
+
+const CANDRABINDU: char = '\u{901}';
+const ANUSVARA: char = '\u{902}';
+const VIRAMA: char = '\u{94D}';
+
+/// The nasal of the same place as a Devanagari stop. Before the stop, people write it as a letter or as an anusvara:
+/// हिन्दी, हिंदी.
+fn nasal_before(stop: char) -> Option<char> {
+    match stop {
+        '\u{915}'..='\u{918}' => Some('\u{919}'),
+        '\u{91A}'..='\u{91D}' => Some('\u{91E}'),
+        '\u{91F}'..='\u{922}' => Some('\u{923}'),
+        '\u{924}'..='\u{927}' => Some('\u{928}'),
+        '\u{92A}'..='\u{92D}' => Some('\u{92E}'),
+        _ => None,
+    }
 }
 
 /// Converts katakana to hiragana, because people write the same word in either.

@@ -65,6 +65,9 @@ fn spellings_of_one_word_are_one_term() {
         ("\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}", "한국"),
         ("co\u{AD}operate", "cooperate"),
         ("don’t", "don't"),
+        ("हिन्दी", "हिंदी"),
+        ("सम्बन्ध अङ्ग पञ्च", "संबंध अंग पंच"),
+        ("चाँद", "चांद"),
     ] {
         assert_eq!(terms_of(a), terms_of(b), "{a} {b}");
     }
@@ -75,7 +78,7 @@ fn spellings_of_one_word_are_one_term() {
 #[test]
 fn vowels_that_are_marks_are_kept() {
     assert_ne!(terms_of("कि"), terms_of("के"));
-    check("हिन्दी", "हिन्दी");
+    assert_ne!(terms_of("अन्न"), terms_of("अंन"));
     assert_ne!(terms_of("ปี"), terms_of("ปา"));
     assert_ne!(terms_of("か"), terms_of("が"));
 }

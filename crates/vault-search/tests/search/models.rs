@@ -29,6 +29,14 @@ fn start(vault: &Vault, hub: &Hub) -> Child {
     add_command(vault, hub).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
+/// Begins to add the model, and kills the program when the hub holds the download.
+fn kill_when_held(vault: &Vault, hub: &Hub) {
+    let mut child = start(vault, hub);
+    hub.held.recv_timeout(Duration::from_secs(60)).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 fn add(vault: &Vault, hub: &Hub) -> Output {
     add_command(vault, hub).output().unwrap()
 }
@@ -131,10 +139,7 @@ fn a_cut_connection_is_continued() {
 fn a_server_without_ranges_starts_again() {
     let (vault, hub) = (vault(), hub());
     hub.is_in(Mood { hold_at: Some(hub.bytes(WEIGHTS) / 2), ..Mood::default() });
-    let mut child = start(&vault, &hub);
-    hub.held.recv_timeout(Duration::from_secs(60)).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill_when_held(&vault, &hub);
     hub.is_in(Mood { ignores_ranges: true, ..Mood::default() });
     assert_works(&vault, &add(&vault, &hub));
 }
@@ -245,10 +250,7 @@ fn killed_at_twenty_moments() {
     for moment in 1..=MOMENTS {
         let at = hub.bytes(WEIGHTS) * moment / (MOMENTS + 1);
         hub.is_in(Mood { hold_at: Some(at), ..Mood::default() });
-        let mut child = start(&vault, &hub);
-        hub.held.recv_timeout(Duration::from_secs(60)).unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill_when_held(&vault, &hub);
         assert!(!is_installed(&vault), "after {at} bytes");
     }
     let continued = hub.requests().iter().filter(|request| request.contains("safetensors from ")).count();
@@ -368,19 +370,13 @@ fn flip(file: &Path, from_end: usize) {
 fn a_finished_file_of_a_download_is_checked_again() {
     let (vault, hub) = (vault(), hub());
     hub.is_in(Mood { hold_at: Some(hub.bytes(WEIGHTS) / 2), ..Mood::default() });
-    let mut child = start(&vault, &hub);
-    hub.held.recv_timeout(Duration::from_secs(60)).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill_when_held(&vault, &hub);
     let config = models(&vault).join("gte-small.part/config.json");
     let sound = std::fs::read(&config).unwrap();
     flip(&config, 1);
     hub.requests();
     hub.is_in(Mood { hold_at: Some(hub.bytes(WEIGHTS) - 1), ..Mood::default() });
-    let mut child = start(&vault, &hub);
-    hub.held.recv_timeout(Duration::from_secs(60)).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill_when_held(&vault, &hub);
     assert!(std::fs::read(&config).unwrap() == sound);
     let requests = hub.requests().join("\n");
     assert!(requests.contains("config.json") && !requests.contains("tokenizer.json"), "{requests}");
