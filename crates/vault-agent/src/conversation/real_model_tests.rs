@@ -14,6 +14,7 @@ use vault_search::VaultArgs;
 use vault_tools::State;
 
 use super::*;
+use crate::model::Destination;
 use crate::workspace::PolicyOverrides;
 
 /// Tells the model which tool to call and restricts the arguments, because the model is very small. Free arguments
