@@ -50,8 +50,10 @@ pub(crate) fn parse(original: &str, variable: &Variables<'_>) -> Result<Address>
         true => address,
         false => address.trim_start_matches("postgresql:").trim_start_matches("postgres:"),
     };
-    let (text, mut own) = take_own(rest)?;
-    let text = match is_url || text.contains('=') && !text.starts_with('?') {
+    // A `?` after the first `=` is a character of a value.
+    let is_keywords = !is_url && rest.split_once('=').is_some_and(|(key, _)| !key.contains('?'));
+    let (text, mut own) = if is_keywords { own_keywords(rest)? } else { own_parameters(rest)? };
+    let text = match is_url || is_keywords {
         true => text,
         false => format!("postgres:///{}", text.trim_start_matches('/')),
     };
@@ -100,7 +102,8 @@ pub(crate) fn parse(original: &str, variable: &Variables<'_>) -> Result<Address>
     if config.get_hosts().is_empty() {
         config.get_hostaddrs().to_vec().iter().for_each(|address| _ = config.host(&address.to_string()));
     }
-    let is_socket = config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
+    let is_socket =
+        config.get_hostaddrs().is_empty() && config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
     let of_tls = |key: &str| match is_socket {
         // A socket has no TLS, and needs none.
         true => (key == "sslmode").then(|| "disable".to_owned()),
@@ -130,23 +133,50 @@ fn invalid(what: &str) -> Error {
         .with_remedy("write postgres://user@host/database, and `#vault` after it for another name than the folder's")
 }
 
-/// An address without the parameters in [`OWN`], and these.
-fn take_own(address: &str) -> Result<(String, HashMap<String, String>)> {
+/// A URL without the parameters in [`OWN`], and these.
+fn own_parameters(address: &str) -> Result<(String, HashMap<String, String>)> {
     let own = |part: &str| {
         let (key, value) = part.split_once('=')?;
         OWN.contains(&key).then(|| (key.to_owned(), value.to_owned()))
     };
-    let Some((before, query)) = address.split_once('?') else {
-        let (taken, others): (Vec<_>, Vec<_>) = address.split_whitespace().partition(|part| own(part).is_some());
-        return Ok(match taken.is_empty() {
-            true => (address.to_owned(), HashMap::new()),
-            false => (others.join(" "), taken.into_iter().filter_map(own).collect()),
-        });
-    };
+    let Some((before, query)) = address.split_once('?') else { return Ok((address.to_owned(), HashMap::new())) };
     let (taken, others): (Vec<_>, Vec<_>) = query.split('&').partition(|part| own(part).is_some());
     let question = if others.is_empty() { "" } else { "?" };
     let taken = taken.into_iter().filter_map(own).map(|(key, value)| Ok((key, decoded(&value)?)));
     Ok((format!("{before}{question}{}", others.join("&")), taken.collect::<Result<_>>()?))
+}
+
+/// An address of the form `key=value key=value` without the parameters in [`OWN`], and these. As in libpq, there may be
+/// blanks around `=`, a value with blanks is in single quotes, and `\` precedes a quote or a `\` of a value.
+fn own_keywords(address: &str) -> Result<(String, HashMap<String, String>)> {
+    let (mut others, mut own) = (Vec::new(), HashMap::new());
+    let mut rest = address.trim_start();
+    while !rest.is_empty() {
+        let (key, after) = rest.split_once('=').ok_or_else(|| invalid("address"))?;
+        let (value, after) = keyword_value(after.trim_start()).ok_or_else(|| invalid("address"))?;
+        match key.trim() {
+            key if OWN.contains(&key) => drop(own.insert(key.to_owned(), value)),
+            key => others.push(format!("{key}='{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))),
+        }
+        rest = after.trim_start();
+    }
+    Ok((others.join(" "), own))
+}
+
+/// The value at the start of a text, and the text after it; `None` if a quote is not closed.
+fn keyword_value(text: &str) -> Option<(String, &str)> {
+    let is_quoted = text.starts_with('\'');
+    let mut value = String::new();
+    let mut characters = text.char_indices().skip(usize::from(is_quoted));
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+            '\'' if is_quoted => return Some((value, &text[at + 1..])),
+            blank if !is_quoted && blank.is_whitespace() => return Some((value, &text[at..])),
+            other => value.push(other),
+        }
+    }
+    (!is_quoted).then_some((value, ""))
 }
 
 /// The settings of a service: the user's file, else that of the system.
@@ -328,12 +358,35 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_as_strong_as_the_strongest_place_says() {
+    fn the_address_decides_about_tls_before_variables() {
         let mode = |address: &str, variables: &[(&str, &str)]| parsed(address, variables).map(|p| p.1.get_ssl_mode());
         let refused = |address: &str, variables: &[(&str, &str)]| mode(address, variables).unwrap_err().one_line();
         assert_eq!(mode("postgres://h/d", &[]).unwrap(), SslMode::Prefer);
         assert_eq!(mode("postgres://h/d?sslmode=require", &[]).unwrap(), SslMode::Require);
-        assert_eq!(mode("postgres:host=h sslmode=require dbname=d", &[]).unwrap(), SslMode::Require);
+        for keywords in [
+            "host=h sslmode=require dbname=d",
+            "host=h sslmode = require dbname = d",
+            "host=h password=why?not sslmode=require",
+            "host=h password='a  b' sslmode='require'",
+            "host='h' password='it\\'s \\\\' sslmode=require",
+        ] {
+            let (_, config, _) = parsed(&format!("postgres:{keywords}"), &[]).unwrap();
+            assert_eq!(config.get_ssl_mode(), SslMode::Require, "{keywords}");
+            assert_eq!(config.get_hosts(), [Host::Tcp("h".to_owned())], "{keywords}");
+        }
+        let password = |keywords: &str| {
+            let (_, config, _) = parsed(&format!("postgres:host=h {keywords}"), &[]).unwrap();
+            String::from_utf8(config.get_password().unwrap().to_vec()).unwrap()
+        };
+        assert_eq!(password("password=why?not sslmode=require"), "why?not");
+        assert_eq!(password("password='a  b' sslmode=require"), "a  b");
+        assert_eq!(password(r"password='it\'s \\' sslmode=require"), r"it's \");
+        assert!(parsed("postgres:host=h password='open", &[]).is_err());
+        assert!(
+            refused("postgres:host=h sslmode=require sslrootcert='/My Certs/r.crt'", &[]).contains("/My Certs/r.crt")
+        );
+        #[cfg(unix)]
+        assert_eq!(mode("postgres:host=/tmp hostaddr=10.0.0.5 sslmode=require", &[]).unwrap(), SslMode::Require);
         assert_eq!(mode("postgres://h/d", &[("PGSSLMODE", "require")]).unwrap(), SslMode::Require);
         assert_eq!(mode("postgres://h/d?sslmode=disable", &[("PGSSLMODE", "require")]).unwrap(), SslMode::Disable);
         #[cfg(unix)]
@@ -342,6 +395,13 @@ mod tests {
         assert!(refused("postgres://h/d?sslmode=full", &[]).contains("verify-full"));
         assert!(refused("postgres://h/d?sslmode=require&sslrootcert=/no/such", &[]).contains("/no/such"));
         assert!(refused("postgres://h/d?sslmode=require&sslrootcert=system", &[]).contains("verify-full"));
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join(".postgresql")).unwrap();
+        std::fs::write(home.path().join(".postgresql/root.crt"), "").unwrap();
+        let variables = [("HOME", home.path().to_str().unwrap())];
+        assert_eq!(mode("postgres://h/d?sslrootcert=system", &variables).unwrap(), SslMode::Require);
+        assert_eq!(mode("postgres://h/d?sslmode=prefer", &variables).unwrap(), SslMode::Prefer);
+        assert!(refused("postgres://h/d?sslmode=require", &variables).contains("root.crt"));
         let (_, config, _) = parsed("postgres:hostaddr=127.0.0.1 dbname=d sslmode=require", &[]).unwrap();
         assert_eq!(config.get_hosts(), [Host::Tcp("127.0.0.1".to_owned())]);
     }

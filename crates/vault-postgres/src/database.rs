@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postgres::config::SslMode;
 use postgres::error::SqlState;
 use postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -10,7 +11,7 @@ use vault_index::{Embedder, Error, ErrorKind, Result};
 use crate::address::{self, Address};
 use crate::connection::{VaultStore, check_version, text};
 use crate::copy::temporary_tables;
-use crate::error::described;
+use crate::error::{described, is_of_tls, is_unadmitted};
 use crate::schema::{self, LOCK_CLASS};
 
 /// How long a statement may take. The scan of a million passages takes a second.
@@ -229,10 +230,24 @@ impl Database {
         Ok((VaultStore::new(client, row.get(0)), row.get(1)))
     }
 
+    /// Connects with TLS or without it. As in libpq, `prefer` tries without TLS if the server fails at it, or admits this
+    /// client only without it.
+    fn dial(&self) -> std::result::Result<Client, postgres::Error> {
+        match self.config.connect(self.tls.clone()) {
+            Err(error)
+                if self.config.get_ssl_mode() == SslMode::Prefer && (is_of_tls(&error) || is_unadmitted(&error)) =>
+            {
+                let mut plain = self.config.clone();
+                plain.ssl_mode(SslMode::Disable).connect(self.tls.clone()).map_err(|_| error)
+            }
+            connected => connected,
+        }
+    }
+
     /// Connects. Names without a schema mean our tables and pgvector's functions; a temporary table never hides one.
     /// Statements have a limit of time, unless the user, the role or the server has set one.
     fn connect(&self) -> Result<Client> {
-        let mut client = self.config.connect(self.tls.clone()).map_err(described)?;
+        let mut client = self.dial().map_err(described)?;
         let settings = format!(
             "SELECT set_config('statement_timeout', '{}', false) FROM pg_settings
                WHERE name = 'statement_timeout' AND source = 'default';

@@ -9,10 +9,19 @@ use vault_index::{Error, ErrorKind};
 pub(crate) fn described(error: postgres::Error) -> Error {
     let server = error.as_db_error();
     let (kind, message, remedy) = match error.code() {
-        Some(_) if server.is_some_and(|server| server.message().starts_with("no pg_hba.conf entry")) => NOT_ADMITTED,
+        Some(_) if is_unadmitted(&error) => NOT_ADMITTED,
         Some(code) => of_state(code),
         None if error.is_closed() => CONNECTION_LOST,
-        None if error.to_string().contains("TLS") => (
+        None if is_of_tls(&error)
+            && error.source().is_some_and(|cause| cause.to_string().contains("not support TLS")) =>
+        {
+            (
+                ErrorKind::Store,
+                "the database server has no TLS",
+                "turn on ssl at the server, or use its socket, a tunnel (ssh -L) or sslmode=prefer",
+            )
+        }
+        None if is_of_tls(&error) => (
             ErrorKind::Store,
             "TLS with the database server failed",
             "compare sslmode and sslrootcert with the server's certificate; its subjectAltName must name the host for \
@@ -33,6 +42,16 @@ pub(crate) fn described(error: postgres::Error) -> Error {
     }
 }
 
+/// Whether TLS failed. The client has no kind for it.
+pub(crate) fn is_of_tls(error: &postgres::Error) -> bool {
+    error.code().is_none() && error.to_string().contains("TLS")
+}
+
+/// Whether the server admits no such connection from this address.
+pub(crate) fn is_unadmitted(error: &postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|server| server.message().starts_with("no pg_hba.conf entry"))
+}
+
 const CONNECTION_LOST: (ErrorKind, &str, &str) = (
     ErrorKind::Store,
     "the connection to the database server was lost",
@@ -44,7 +63,7 @@ const NOT_ADMITTED: (ErrorKind, &str, &str) = (
     ErrorKind::Store,
     "the database server accepts no such connection from this address",
     "let its administrator add an entry to pg_hba.conf, or connect as one allows: through its socket, with TLS \
-     (sslmode=require), or through a tunnel (ssh -L)",
+     (sslmode=require) or without (sslmode=disable), or through a tunnel (ssh -L)",
 );
 
 fn of_state(code: &SqlState) -> (ErrorKind, &'static str, &'static str) {

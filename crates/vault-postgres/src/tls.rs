@@ -8,7 +8,8 @@
 //! | `verify-ca` | yes | an authority in `sslrootcert` signed its certificate |
 //! | `verify-full` | yes | and the certificate is for its host |
 //!
-//! Source: the chapter "SSL Support" of the documentation of libpq. One difference: `allow` is `prefer`.
+//! Source: the chapter "SSL Support" of the documentation of libpq. Two differences: `allow`
+//! is `prefer`, and the server's own certificate in `sslrootcert` is trusted also after its end.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,16 +69,19 @@ pub(crate) fn connector(
         Mode::Prefer => SslMode::Prefer,
         _ => SslMode::Require,
     };
-    let roots = match named("sslrootcert").filter(|_| mode >= Mode::Require && !is_system).or_else(|| usual("root.crt"))
-    {
-        Some(file) if mode >= Mode::Require => certificates(&file)?,
+    let root = match is_system || mode < Mode::Require {
+        true => None,
+        false => named("sslrootcert").or_else(|| usual("root.crt")),
+    };
+    let roots = match &root {
+        Some(file) => certificates(file)?,
         None if mode >= Mode::VerifyCa && !is_system => {
             return Err(invalid("to check the database server, the certificate of its authority is needed").with_remedy(
                 "name its file with sslrootcert, save it as ~/.postgresql/root.crt, or write sslrootcert=system for the \
                  authorities that this machine trusts",
             ));
         }
-        _ => Vec::new(),
+        None => Vec::new(),
     };
     let provider = Arc::new(crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -88,7 +92,8 @@ pub(crate) fn connector(
             .with_platform_verifier()
             .map_err(|error| invalid("the certificates of this machine cannot be read").because(error))?,
         false => {
-            let verifier = Verifier::new(roots, mode == Mode::VerifyFull, &provider)?;
+            let verifier = Verifier::new(roots, mode == Mode::VerifyFull, &provider);
+            let verifier = verifier.map_err(|error| root.iter().fold(error, |error, file| error.at(file)))?;
             builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         }
     };
@@ -129,8 +134,8 @@ fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>> {
     {
         use std::os::unix::fs::MetadataExt;
         // A key of root may be readable by a group, as in libpq.
-        let allowed = |file: &std::fs::Metadata| if file.uid() == 0 { 0o037 } else { 0o077 };
-        if std::fs::metadata(file).is_ok_and(|found| found.mode() & allowed(&found) != 0) {
+        let forbidden = |file: &std::fs::Metadata| if file.uid() == 0 { 0o037 } else { 0o077 };
+        if std::fs::metadata(file).is_ok_and(|found| found.mode() & forbidden(&found) != 0) {
             return Err(invalid("the key is not used, because others can read it").at(file).with_remedy("chmod 600"));
         }
     }

@@ -50,6 +50,8 @@ enum Speaks {
     Tls,
     /// It wants a certificate of the client.
     MutualTls,
+    /// It offers TLS, and ends the connection when the client begins it.
+    BrokenTls,
 }
 
 /// Starts a relay to the socket of a server, and returns its port. It ends with the test.
@@ -70,7 +72,7 @@ fn relay(socket: &Path, speaks: Speaks, certificate: &(rcgen::Certificate, KeyPa
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let (port, socket) = (listener.local_addr().unwrap().port(), socket.to_owned());
-    let has_tls = !matches!(speaks, Speaks::Plain);
+    let (has_tls, is_broken) = (!matches!(speaks, Speaks::Plain), matches!(speaks, Speaks::BrokenTls));
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
@@ -86,6 +88,9 @@ fn relay(socket: &Path, speaks: Speaks, certificate: &(rcgen::Certificate, KeyPa
                         server.write_all(&asked).await?;
                     } else if has_tls {
                         client.write_all(b"S").await?;
+                        if is_broken {
+                            return Ok(());
+                        }
                         copy_bidirectional(&mut acceptor.accept(client).await?, &mut server).await?;
                         return Ok(());
                     } else {
@@ -132,7 +137,11 @@ fn a_server_is_checked_as_sslmode_says() {
     let port = relay(&socket, Speaks::Plain, &ours.signed("localhost"), &ours);
     connect(port, "sslmode=prefer").unwrap();
     let none = connect(port, "sslmode=require").unwrap_err();
-    assert!(none.contains("does not support TLS"), "{none}");
+    assert!(none.contains("has no TLS") && none.contains("turn on ssl at the server"), "{none}");
+
+    let port = relay(&socket, Speaks::BrokenTls, &ours.signed("localhost"), &ours);
+    connect(port, "sslmode=prefer").unwrap();
+    connect(port, "sslmode=require").unwrap_err();
 }
 
 #[test]
