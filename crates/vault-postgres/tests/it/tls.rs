@@ -9,8 +9,9 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
-use tokio::net::{TcpListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use vault_postgres::Database;
 
 use crate::server::Server;
@@ -44,6 +45,7 @@ impl Authority {
 }
 
 /// How the relay answers.
+#[derive(Clone, Copy)]
 enum Speaks {
     /// The server has no TLS.
     Plain,
@@ -52,6 +54,19 @@ enum Speaks {
     MutualTls,
     /// It offers TLS, and ends the connection when the client begins it.
     BrokenTls,
+    /// With TLS it refuses the client, with this code and message.
+    RefusesTls(&'static str, &'static str),
+}
+
+/// Reads the first message of a client, and refuses it.
+async fn refuse(client: &mut TlsStream<TcpStream>, code: &str, message: &str) -> io::Result<()> {
+    let length = client.read_u32().await?;
+    client.read_exact(&mut vec![0; length as usize - 4]).await?;
+    let fields = format!("SFATAL\0VFATAL\0C{code}\0M{message}\0\0");
+    client.write_u8(b'E').await?;
+    client.write_u32(fields.len() as u32 + 4).await?;
+    client.write_all(fields.as_bytes()).await?;
+    client.shutdown().await
 }
 
 /// Starts a relay to the socket of a server, and returns its port. It ends with the test.
@@ -72,7 +87,6 @@ fn relay(socket: &Path, speaks: Speaks, certificate: &(rcgen::Certificate, KeyPa
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let (port, socket) = (listener.local_addr().unwrap().port(), socket.to_owned());
-    let (has_tls, is_broken) = (!matches!(speaks, Speaks::Plain), matches!(speaks, Speaks::BrokenTls));
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
@@ -86,15 +100,19 @@ fn relay(socket: &Path, speaks: Speaks, certificate: &(rcgen::Certificate, KeyPa
                     client.read_exact(&mut asked).await?;
                     if asked != [0, 0, 0, 8, 4, 210, 22, 47] {
                         server.write_all(&asked).await?;
-                    } else if has_tls {
+                    } else if let Speaks::Plain = speaks {
+                        client.write_all(b"N").await?;
+                    } else {
                         client.write_all(b"S").await?;
-                        if is_broken {
+                        if let Speaks::BrokenTls = speaks {
                             return Ok(());
                         }
-                        copy_bidirectional(&mut acceptor.accept(client).await?, &mut server).await?;
+                        let mut client = acceptor.accept(client).await?;
+                        if let Speaks::RefusesTls(code, message) = speaks {
+                            return refuse(&mut client, code, message).await;
+                        }
+                        copy_bidirectional(&mut client, &mut server).await?;
                         return Ok(());
-                    } else {
-                        client.write_all(b"N").await?;
                     }
                     copy_bidirectional(&mut client, &mut server).await?;
                     io::Result::Ok(())
@@ -138,10 +156,37 @@ fn a_server_is_checked_as_sslmode_says() {
     connect(port, "sslmode=prefer").unwrap();
     let none = connect(port, "sslmode=require").unwrap_err();
     assert!(none.contains("has no TLS") && none.contains("turn on ssl at the server"), "{none}");
+}
 
-    let port = relay(&socket, Speaks::BrokenTls, &ours.signed("localhost"), &ours);
-    connect(port, "sslmode=prefer").unwrap();
-    connect(port, "sslmode=require").unwrap_err();
+#[test]
+fn prefer_connects_without_tls_where_only_that_is_possible() {
+    let Some(server) = Server::new() else { return };
+    let authority = Authority::new();
+    let connect = |speaks: Speaks, parameters: &str| {
+        let port = relay(&server.socket(), speaks, &authority.signed("localhost"), &authority);
+        let address =
+            format!("host=localhost hostaddr=127.0.0.1 port={port} user=postgres dbname=postgres {parameters}");
+        Database::new(&address).and_then(|database| database.create_schema()).map_err(|error| error.one_line())
+    };
+    connect(Speaks::BrokenTls, "").unwrap();
+    connect(Speaks::BrokenTls, "sslmode=require").unwrap_err();
+    // What stops the second connection is what the user can change.
+    let elsewhere = connect(Speaks::BrokenTls, "dbname=none").unwrap_err();
+    assert!(elsewhere.contains("no such database"), "{elsewhere}");
+    for message in [
+        "no pg_hba.conf entry for host \"127.0.0.1\", user \"postgres\", database \"postgres\", SSL encryption",
+        "pg_hba.conf rejects connection for host \"127.0.0.1\", user \"postgres\", database \"postgres\", SSL encryption",
+        "kein pg_hba.conf-Eintrag für Host »127.0.0.1«, Benutzer »postgres«, Datenbank »postgres«, SSL-Verschlüsselung",
+    ] {
+        let refuses = Speaks::RefusesTls("28000", message);
+        connect(refuses, "").unwrap_or_else(|error| panic!("{message}: {error}"));
+        let refused = connect(refuses, "sslmode=require").unwrap_err();
+        assert!(refused.contains("sslmode=disable"), "{refused}");
+    }
+    // The password would cross the network in clear.
+    let refuses = Speaks::RefusesTls("28P01", "password authentication failed for user \"postgres\"");
+    connect(refuses, "").unwrap_err();
+    connect(Speaks::Plain, "sslnegotiation=direct").unwrap_err();
 }
 
 #[test]
