@@ -193,22 +193,38 @@ fn prefer_connects_without_tls_where_only_that_is_possible() {
 fn a_certificate_that_signed_itself_is_trusted_by_name() {
     let Some(server) = Server::new() else { return };
     let authority = Authority::new();
-    let (key, mut params) = (KeyPair::generate().unwrap(), CertificateParams::new(["localhost".to_owned()]).unwrap());
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let certificate = params.self_signed(&key).unwrap();
     let file = authority.folder.path().join("server.crt");
-    std::fs::write(&file, certificate.pem()).unwrap();
-    let port = relay(&server.socket(), Speaks::Tls, &(certificate, key), &authority);
-    let address = |host: &str, root: &Path| {
-        format!(
-            "host={host} hostaddr=127.0.0.1 port={port} user=postgres dbname=postgres sslmode=verify-full sslrootcert={}",
-            root.display()
-        )
+    // Starts a relay whose certificate is valid from one year to another.
+    let start = |is_authority: bool, from: i32, to: i32| {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.is_ca = if is_authority { IsCa::Ca(BasicConstraints::Unconstrained) } else { IsCa::NoCa };
+        (params.not_before, params.not_after) = (rcgen::date_time_ymd(from, 1, 1), rcgen::date_time_ymd(to, 1, 1));
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(&file, certificate.pem()).unwrap();
+        relay(&server.socket(), Speaks::Tls, &(certificate, key), &authority)
     };
-    let connect = |host: &str, root: &Path| Database::new(&address(host, root)).unwrap().create_schema();
-    connect("localhost", &file).unwrap();
-    connect("db.example", &file).unwrap_err();
-    connect("localhost", &authority.root()).unwrap_err();
+    let connect = |port: u16, host: &str, root: &Path, mode: &str| {
+        let address = format!(
+            "host={host} hostaddr=127.0.0.1 port={port} user=postgres dbname=postgres sslmode={mode} sslrootcert={}",
+            root.display()
+        );
+        Database::new(&address).unwrap().create_schema().map_err(|error| error.one_line())
+    };
+    for is_authority in [true, false] {
+        let port = start(is_authority, 1975, 4096);
+        connect(port, "localhost", &file, "verify-full").unwrap();
+        connect(port, "db.example", &file, "verify-full").unwrap_err();
+        connect(port, "db.example", &file, "verify-ca").unwrap();
+        connect(port, "localhost", &authority.root(), "verify-full").unwrap_err();
+        for (from, to, reason) in [(1975, 2000, "expired"), (4000, 4096, "not valid yet")] {
+            let port = start(is_authority, from, to);
+            for mode in ["require", "verify-ca", "verify-full"] {
+                let refused = connect(port, "localhost", &file, mode).unwrap_err();
+                assert!(refused.contains(reason), "{mode}: {refused}");
+            }
+        }
+    }
 }
 
 #[test]
