@@ -424,6 +424,11 @@ mod tests {
         assert_eq!(mode("postgres://h/d?sslrootcert=system", &variables).unwrap(), SslMode::Require);
         assert_eq!(mode("postgres://h/d?sslmode=prefer", &variables).unwrap(), SslMode::Prefer);
         assert!(refused("postgres://h/d?sslmode=require", &variables).contains("root.crt"));
+        let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        std::fs::write(home.path().join(".postgresql/root.crt"), damaged).unwrap();
+        assert_eq!(mode("postgres://h/d?sslrootcert=system", &variables).unwrap(), SslMode::Require);
+        let refused = refused("postgres://h/d?sslmode=require", &variables);
+        assert!(refused.contains("damaged") && refused.contains("root.crt"), "{refused}");
         let (_, config, _) = parsed("postgres:hostaddr=127.0.0.1 dbname=d sslmode=require", &[]).unwrap();
         assert_eq!(config.get_hosts(), [Host::Tcp("127.0.0.1".to_owned())]);
     }
