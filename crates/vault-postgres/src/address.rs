@@ -35,15 +35,16 @@ pub(crate) struct Address {
 /// [`ErrorKind::Query`] for an address, a service or a variable that cannot be understood, and for certificates that
 /// cannot be used. No error shows the address, because it may hold a password.
 pub(crate) fn parse(original: &str, variable: &Variables<'_>) -> Result<Address> {
-    let (address, vault) = match original.split_once('#') {
-        // In another form, it may be a character of a value.
-        Some((_, vault)) if vault.contains('@') || original.contains(" password=") => {
-            return Err(
-                invalid("address").with_remedy("write a # in a password as %23, and the vault's name at the end")
-            );
+    // Without the prefix, it is a character of a value.
+    let (address, vault) = match original.split_once('#').filter(|_| original.starts_with("postgres")) {
+        // A name that took `sslmode=require` with it would weaken the connection.
+        Some((_, vault)) if vault.contains(['@', '=']) || original.contains(" password=") => {
+            return Err(invalid("address").with_remedy(
+                "write a URL, a # in its password as %23, and the vault's name at the end, with a = in it as %3D",
+            ));
         }
-        Some((address, vault)) if address.starts_with("postgres") => (address, Some(decoded(vault)?)),
-        _ => (original, None),
+        Some((address, vault)) => (address, Some(decoded(vault)?)),
+        None => (original, None),
     };
     let is_url = address.contains("://");
     let rest = match is_url {
@@ -142,8 +143,13 @@ fn own_parameters(address: &str) -> Result<(String, HashMap<String, String>)> {
     let Some((before, query)) = address.split_once('?') else { return Ok((address.to_owned(), HashMap::new())) };
     let (taken, others): (Vec<_>, Vec<_>) = query.split('&').partition(|part| own(part).is_some());
     let question = if others.is_empty() { "" } else { "?" };
+    let text = format!("{before}{question}{}", others.join("&"));
+    // The client finds the parameters after the password, and its mode would be replaced by the default.
+    if text.contains("sslmode=") {
+        return Err(invalid("address").with_remedy("write a ? in a password as %3F"));
+    }
     let taken = taken.into_iter().filter_map(own).map(|(key, value)| Ok((key, decoded(&value)?)));
-    Ok((format!("{before}{question}{}", others.join("&")), taken.collect::<Result<_>>()?))
+    Ok((text, taken.collect::<Result<_>>()?))
 }
 
 /// An address of the form `key=value key=value` without the parameters in [`OWN`], and these. As in libpq, there may be
@@ -326,6 +332,8 @@ mod tests {
             assert!(refused.contains("%23") && !refused.contains("word@") && !refused.contains("pass#"), "{refused}");
         }
         assert_eq!(vault("postgres://ann:pass%23word@h/d"), None);
+        assert_eq!(vault("host=h password=pass#word"), None);
+        assert_eq!(vault("postgres://h/d#a%3Db").as_deref(), Some("a=b"));
     }
 
     #[test]
@@ -382,11 +390,25 @@ mod tests {
         assert_eq!(password("password='a  b' sslmode=require"), "a  b");
         assert_eq!(password(r"password='it\'s \\' sslmode=require"), r"it's \");
         assert!(parsed("postgres:host=h password='open", &[]).is_err());
+        for hidden in ["require", "verify-full"] {
+            let behind_password = refused(&format!("postgres://ann:why?not@h/d?sslmode={hidden}"), &[]);
+            assert!(behind_password.contains("%3F"), "{behind_password}");
+            for behind_name in [
+                format!("postgres://h/d#garden?sslmode={hidden}"),
+                format!("postgres://h/d?password=pass#word&sslmode={hidden}"),
+                format!("postgres:host=h password = pass#word sslmode={hidden}"),
+            ] {
+                assert!(refused(&behind_name, &[]).contains("%23"), "{behind_name}");
+            }
+        }
         assert!(
             refused("postgres:host=h sslmode=require sslrootcert='/My Certs/r.crt'", &[]).contains("/My Certs/r.crt")
         );
         #[cfg(unix)]
-        assert_eq!(mode("postgres:host=/tmp hostaddr=10.0.0.5 sslmode=require", &[]).unwrap(), SslMode::Require);
+        {
+            assert_eq!(mode("postgres:host=/tmp hostaddr=10.0.0.5 sslmode=require", &[]).unwrap(), SslMode::Require);
+            assert!(refused("postgres:host=/tmp hostaddr=10.0.0.5 sslmode=verify-full", &[]).contains("sslrootcert"));
+        }
         assert_eq!(mode("postgres://h/d", &[("PGSSLMODE", "require")]).unwrap(), SslMode::Require);
         assert_eq!(mode("postgres://h/d?sslmode=disable", &[("PGSSLMODE", "require")]).unwrap(), SslMode::Disable);
         #[cfg(unix)]
@@ -402,6 +424,11 @@ mod tests {
         assert_eq!(mode("postgres://h/d?sslrootcert=system", &variables).unwrap(), SslMode::Require);
         assert_eq!(mode("postgres://h/d?sslmode=prefer", &variables).unwrap(), SslMode::Prefer);
         assert!(refused("postgres://h/d?sslmode=require", &variables).contains("root.crt"));
+        let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        std::fs::write(home.path().join(".postgresql/root.crt"), damaged).unwrap();
+        assert_eq!(mode("postgres://h/d?sslrootcert=system", &variables).unwrap(), SslMode::Require);
+        let refused = refused("postgres://h/d?sslmode=require", &variables);
+        assert!(refused.contains("damaged") && refused.contains("root.crt"), "{refused}");
         let (_, config, _) = parsed("postgres:hostaddr=127.0.0.1 dbname=d sslmode=require", &[]).unwrap();
         assert_eq!(config.get_hosts(), [Host::Tcp("127.0.0.1".to_owned())]);
     }

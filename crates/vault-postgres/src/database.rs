@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postgres::config::SslMode;
+use postgres::config::{SslMode, SslNegotiation};
 use postgres::error::SqlState;
 use postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -231,14 +231,17 @@ impl Database {
     }
 
     /// Connects with TLS or without it. As in libpq, `prefer` tries without TLS if the server fails at it, or admits this
-    /// client only without it.
+    /// client only without it. A password that the server refused is not sent again.
     fn dial(&self) -> std::result::Result<Client, postgres::Error> {
+        // `sslnegotiation=direct` needs TLS, and the client refuses it with `prefer`.
+        let is_optional = self.config.get_ssl_mode() == SslMode::Prefer
+            && self.config.get_ssl_negotiation() == SslNegotiation::Postgres;
         match self.config.connect(self.tls.clone()) {
-            Err(error)
-                if self.config.get_ssl_mode() == SslMode::Prefer && (is_of_tls(&error) || is_unadmitted(&error)) =>
-            {
+            Err(error) if is_optional && (is_of_tls(&error) || is_unadmitted(&error)) => {
                 let mut plain = self.config.clone();
-                plain.ssl_mode(SslMode::Disable).connect(self.tls.clone()).map_err(|_| error)
+                let plain = plain.ssl_mode(SslMode::Disable).connect(self.tls.clone());
+                // Where TLS is needed, the reason is that it failed.
+                plain.map_err(|plain| if is_unadmitted(&plain) { error } else { plain })
             }
             connected => connected,
         }

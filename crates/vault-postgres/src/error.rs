@@ -47,9 +47,11 @@ pub(crate) fn is_of_tls(error: &postgres::Error) -> bool {
     error.code().is_none() && error.to_string().contains("TLS")
 }
 
-/// Whether the server admits no such connection from this address.
+/// Whether the server admits no such connection from this address: no entry allows it, or one rejects it. The server
+/// speaks the language of its machine, but names the file in each.
 pub(crate) fn is_unadmitted(error: &postgres::Error) -> bool {
-    error.as_db_error().is_some_and(|server| server.message().starts_with("no pg_hba.conf entry"))
+    error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
+        && error.as_db_error().is_some_and(|server| server.message().contains("pg_hba.conf"))
 }
 
 const CONNECTION_LOST: (ErrorKind, &str, &str) = (
@@ -62,7 +64,7 @@ const CONNECTION_LOST: (ErrorKind, &str, &str) = (
 const NOT_ADMITTED: (ErrorKind, &str, &str) = (
     ErrorKind::Store,
     "the database server accepts no such connection from this address",
-    "let its administrator add an entry to pg_hba.conf, or connect as one allows: through its socket, with TLS \
+    "let its administrator change pg_hba.conf, or connect as one allows: through its socket, with TLS \
      (sslmode=require) or without (sslmode=disable), or through a tunnel (ssh -L)",
 );
 

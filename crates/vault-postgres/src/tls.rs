@@ -8,8 +8,8 @@
 //! | `verify-ca` | yes | an authority in `sslrootcert` signed its certificate |
 //! | `verify-full` | yes | and the certificate is for its host |
 //!
-//! Source: the chapter "SSL Support" of the documentation of libpq. Two differences: `allow`
-//! is `prefer`, and the server's own certificate in `sslrootcert` is trusted also after its end.
+//! Source: the chapter "SSL Support" of the documentation of libpq. Two differences: `allow` is `prefer`, and the
+//! certificate of an authority is trusted also after its end, because webpki does not keep its dates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -183,8 +183,18 @@ impl ServerCertVerifier for Verifier {
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
         let Some(authorities) = &self.authorities else { return Ok(ServerCertVerified::assertion()) };
         // A certificate that signed itself is trusted by name, as the documentation of PostgreSQL recommends for tests.
-        // The library refuses it, because it is one of an authority.
+        // The library refuses it, because it is one of an authority; but before that, it checks the dates.
         if self.trusted.iter().any(|trusted| trusted == end_entity) {
+            match authorities.verify_server_cert(end_entity, &[], server_name, ocsp_response, now) {
+                Err(rustls::Error::InvalidCertificate(
+                    error @ (CertificateError::Expired
+                    | CertificateError::ExpiredContext { .. }
+                    | CertificateError::NotValidYet
+                    | CertificateError::NotValidYetContext { .. }),
+                )) => return Err(error.into()),
+                // The rest is what its name replaces.
+                _ => {}
+            }
             if self.checks_host {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
             }

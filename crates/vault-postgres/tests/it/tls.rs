@@ -9,8 +9,9 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
-use tokio::net::{TcpListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use vault_postgres::Database;
 
 use crate::server::Server;
@@ -44,6 +45,7 @@ impl Authority {
 }
 
 /// How the relay answers.
+#[derive(Clone, Copy)]
 enum Speaks {
     /// The server has no TLS.
     Plain,
@@ -52,6 +54,19 @@ enum Speaks {
     MutualTls,
     /// It offers TLS, and ends the connection when the client begins it.
     BrokenTls,
+    /// With TLS it refuses the client, with this code and message.
+    RefusesTls(&'static str, &'static str),
+}
+
+/// Reads the first message of a client, and refuses it.
+async fn refuse(client: &mut TlsStream<TcpStream>, code: &str, message: &str) -> io::Result<()> {
+    let length = client.read_u32().await?;
+    client.read_exact(&mut vec![0; length as usize - 4]).await?;
+    let fields = format!("SFATAL\0VFATAL\0C{code}\0M{message}\0\0");
+    client.write_u8(b'E').await?;
+    client.write_u32(fields.len() as u32 + 4).await?;
+    client.write_all(fields.as_bytes()).await?;
+    client.shutdown().await
 }
 
 /// Starts a relay to the socket of a server, and returns its port. It ends with the test.
@@ -72,7 +87,6 @@ fn relay(socket: &Path, speaks: Speaks, certificate: &(rcgen::Certificate, KeyPa
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let (port, socket) = (listener.local_addr().unwrap().port(), socket.to_owned());
-    let (has_tls, is_broken) = (!matches!(speaks, Speaks::Plain), matches!(speaks, Speaks::BrokenTls));
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
@@ -86,15 +100,19 @@ fn relay(socket: &Path, speaks: Speaks, certificate: &(rcgen::Certificate, KeyPa
                     client.read_exact(&mut asked).await?;
                     if asked != [0, 0, 0, 8, 4, 210, 22, 47] {
                         server.write_all(&asked).await?;
-                    } else if has_tls {
+                    } else if let Speaks::Plain = speaks {
+                        client.write_all(b"N").await?;
+                    } else {
                         client.write_all(b"S").await?;
-                        if is_broken {
+                        if let Speaks::BrokenTls = speaks {
                             return Ok(());
                         }
-                        copy_bidirectional(&mut acceptor.accept(client).await?, &mut server).await?;
+                        let mut client = acceptor.accept(client).await?;
+                        if let Speaks::RefusesTls(code, message) = speaks {
+                            return refuse(&mut client, code, message).await;
+                        }
+                        copy_bidirectional(&mut client, &mut server).await?;
                         return Ok(());
-                    } else {
-                        client.write_all(b"N").await?;
                     }
                     copy_bidirectional(&mut client, &mut server).await?;
                     io::Result::Ok(())
@@ -138,32 +156,75 @@ fn a_server_is_checked_as_sslmode_says() {
     connect(port, "sslmode=prefer").unwrap();
     let none = connect(port, "sslmode=require").unwrap_err();
     assert!(none.contains("has no TLS") && none.contains("turn on ssl at the server"), "{none}");
+}
 
-    let port = relay(&socket, Speaks::BrokenTls, &ours.signed("localhost"), &ours);
-    connect(port, "sslmode=prefer").unwrap();
-    connect(port, "sslmode=require").unwrap_err();
+#[test]
+fn prefer_connects_without_tls_where_only_that_is_possible() {
+    let Some(server) = Server::new() else { return };
+    let authority = Authority::new();
+    let connect = |speaks: Speaks, parameters: &str| {
+        let port = relay(&server.socket(), speaks, &authority.signed("localhost"), &authority);
+        let address =
+            format!("host=localhost hostaddr=127.0.0.1 port={port} user=postgres dbname=postgres {parameters}");
+        Database::new(&address).and_then(|database| database.create_schema()).map_err(|error| error.one_line())
+    };
+    connect(Speaks::BrokenTls, "").unwrap();
+    connect(Speaks::BrokenTls, "sslmode=require").unwrap_err();
+    // What stops the second connection is what the user can change.
+    let elsewhere = connect(Speaks::BrokenTls, "dbname=none").unwrap_err();
+    assert!(elsewhere.contains("no such database"), "{elsewhere}");
+    for message in [
+        "no pg_hba.conf entry for host \"127.0.0.1\", user \"postgres\", database \"postgres\", SSL encryption",
+        "pg_hba.conf rejects connection for host \"127.0.0.1\", user \"postgres\", database \"postgres\", SSL encryption",
+        "kein pg_hba.conf-Eintrag für Host »127.0.0.1«, Benutzer »postgres«, Datenbank »postgres«, SSL-Verschlüsselung",
+    ] {
+        let refuses = Speaks::RefusesTls("28000", message);
+        connect(refuses, "").unwrap_or_else(|error| panic!("{message}: {error}"));
+        let refused = connect(refuses, "sslmode=require").unwrap_err();
+        assert!(refused.contains("sslmode=disable"), "{refused}");
+    }
+    // The password would cross the network in clear.
+    let refuses = Speaks::RefusesTls("28P01", "password authentication failed for user \"postgres\"");
+    connect(refuses, "").unwrap_err();
+    connect(Speaks::Plain, "sslnegotiation=direct").unwrap_err();
 }
 
 #[test]
 fn a_certificate_that_signed_itself_is_trusted_by_name() {
     let Some(server) = Server::new() else { return };
     let authority = Authority::new();
-    let (key, mut params) = (KeyPair::generate().unwrap(), CertificateParams::new(["localhost".to_owned()]).unwrap());
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let certificate = params.self_signed(&key).unwrap();
     let file = authority.folder.path().join("server.crt");
-    std::fs::write(&file, certificate.pem()).unwrap();
-    let port = relay(&server.socket(), Speaks::Tls, &(certificate, key), &authority);
-    let address = |host: &str, root: &Path| {
-        format!(
-            "host={host} hostaddr=127.0.0.1 port={port} user=postgres dbname=postgres sslmode=verify-full sslrootcert={}",
-            root.display()
-        )
+    // Starts a relay whose certificate is valid from one year to another.
+    let start = |is_authority: bool, from: i32, to: i32| {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.is_ca = if is_authority { IsCa::Ca(BasicConstraints::Unconstrained) } else { IsCa::NoCa };
+        (params.not_before, params.not_after) = (rcgen::date_time_ymd(from, 1, 1), rcgen::date_time_ymd(to, 1, 1));
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(&file, certificate.pem()).unwrap();
+        relay(&server.socket(), Speaks::Tls, &(certificate, key), &authority)
     };
-    let connect = |host: &str, root: &Path| Database::new(&address(host, root)).unwrap().create_schema();
-    connect("localhost", &file).unwrap();
-    connect("db.example", &file).unwrap_err();
-    connect("localhost", &authority.root()).unwrap_err();
+    let connect = |port: u16, host: &str, root: &Path, mode: &str| {
+        let address = format!(
+            "host={host} hostaddr=127.0.0.1 port={port} user=postgres dbname=postgres sslmode={mode} sslrootcert={}",
+            root.display()
+        );
+        Database::new(&address).unwrap().create_schema().map_err(|error| error.one_line())
+    };
+    for is_authority in [true, false] {
+        let port = start(is_authority, 1975, 4096);
+        connect(port, "localhost", &file, "verify-full").unwrap();
+        connect(port, "db.example", &file, "verify-full").unwrap_err();
+        connect(port, "db.example", &file, "verify-ca").unwrap();
+        connect(port, "localhost", &authority.root(), "verify-full").unwrap_err();
+        for (from, to, reason) in [(1975, 2000, "expired"), (4000, 4096, "not valid yet")] {
+            let port = start(is_authority, from, to);
+            for mode in ["require", "verify-ca", "verify-full"] {
+                let refused = connect(port, "localhost", &file, mode).unwrap_err();
+                assert!(refused.contains(reason), "{mode}: {refused}");
+            }
+        }
+    }
 }
 
 #[test]
