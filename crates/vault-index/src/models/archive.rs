@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tar::EntryType;
 
-use super::installed::{part_folder, source_of_folder};
+use super::installed::{source_of_folder, unpacked_folder};
 use super::{AddingLock, ModelSource};
 use crate::error::{Error, ErrorKind, Result};
 use crate::private_file::{private_file, private_folder};
@@ -19,13 +19,13 @@ use crate::private_file::{private_file, private_folder};
 const MOST_BYTES: u64 = 4 << 30;
 
 /// Unpacks the files of a model, and returns their folder and what to record about them. Other files of the archive are
-/// left out. [`delete_part`](super::delete_part) deletes the folder.
+/// left out. [`delete_unpacked`](super::delete_unpacked) deletes the folder.
 ///
 /// # Errors
 /// [`ErrorKind::Model`] when this is no such archive, when it is damaged, too large or contains links or paths that
 /// leave its folder; [`ErrorKind::Cancelled`] when `cancel` is set. Nothing is left then.
 pub fn unpack(lock: &AddingLock, archive: &Path, cancel: &AtomicBool) -> Result<(PathBuf, ModelSource)> {
-    let folder = part_folder(lock)?;
+    let folder = unpacked_folder(lock)?;
     let unpacked = unpack_to(&folder, archive, cancel);
     if unpacked.is_err() {
         // The first error counts.

@@ -26,7 +26,8 @@ pub use download::download;
 pub use hub::{Hub, Listing};
 #[cfg(feature = "minilm")]
 pub use installed::{
-    AddingLock, InstalledModel, ModelSource, SourceFile, delete_part, install, installed, remove, source_of_folder,
+    AddingLock, InstalledModel, ModelSource, SourceFile, delete_part, delete_unpacked, install, installed, remove,
+    source_of_folder,
 };
 #[cfg(feature = "minilm")]
 pub(crate) use installed::{files_of, model_file, open};

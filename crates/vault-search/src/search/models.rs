@@ -70,7 +70,7 @@ fn add_from_archive(lock: &AddingLock, known: &KnownModel, path: &Path) -> CliRe
     let listening = crate::listen();
     let (folder, source) = models::unpack(lock, path, listening.flag()).map_err(interrupted(NOTHING_LEFT))?;
     let added = install(lock, known, &folder, &source);
-    models::delete_part(lock)?;
+    models::delete_unpacked(lock)?;
     added
 }
 

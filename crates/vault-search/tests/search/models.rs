@@ -429,10 +429,34 @@ fn from_an_archive() {
         let failed = add_from();
         assert_eq!(failed.status.code(), Some(2));
         assert!(stderr(&failed).contains("it is damaged") && is_installed(&vault), "{}", stderr(&failed));
-        assert!(!models(&vault).join("gte-small.part").exists());
+        assert!(!models(&vault).join("gte-small.unpacked").exists());
         let none = run(&vault, "vault-index", &["models", "add", NAME, "--from", "/no/such/file"]);
         assert_eq!(none.status.code(), Some(2));
     }
+}
+
+#[test]
+fn an_archive_that_fails_costs_no_download() {
+    let (vault, hub) = (vault(), hub());
+    hub.is_in(Mood { hold_at: Some(hub.bytes(WEIGHTS) / 2), ..Mood::default() });
+    kill_when_held(&vault, &hub);
+    hub.requests();
+    let no_archive = vault.root().parent().unwrap().join("typo.tgz");
+    std::fs::write(&no_archive, "no archive").unwrap();
+    let others = BTreeMap::from([("config.json".to_owned(), b"{}".to_vec())]);
+    for path in [&no_archive, Path::new("/no/such/file"), &archive(&vault, &others, true)] {
+        let failed = run(&vault, "vault-index", &["models", "add", NAME, "--from", path.to_str().unwrap()]);
+        assert_eq!(failed.status.code(), Some(2));
+        assert!(!models(&vault).join("gte-small.unpacked").exists(), "{}", path.display());
+    }
+    hub.is_in(Mood::default());
+    assert_works(&vault, &add(&vault, &hub));
+    let requests = hub.requests().join("\n");
+    assert!(!requests.contains("config.json"), "the file before the weights was kept: {requests}");
+
+    let unpacked = models(&vault).join("gte-small.unpacked");
+    std::fs::create_dir(&unpacked).unwrap();
+    assert!(run(&vault, "vault-index", &["models", "remove", NAME]).status.success() && !unpacked.exists());
 }
 
 #[cfg(unix)]
