@@ -4,10 +4,11 @@
 //! a whole.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flate2::bufread::GzDecoder;
 use tar::EntryType;
 
 use super::installed::{source_of_folder, unpacked_folder};
@@ -17,6 +18,9 @@ use crate::private_file::{private_file, private_folder};
 
 /// The most bytes of an archive when it is unpacked: more than any model has that the engine runs.
 const MOST_BYTES: u64 = 4 << 30;
+
+/// The first byte of each member of a gzip file.
+const GZIP: u8 = 0x1f;
 
 /// Unpacks the files of a model, and returns their folder and what to record about them. Other files of the archive are
 /// left out. [`delete_unpacked`](super::delete_unpacked) deletes the folder.
@@ -45,7 +49,7 @@ fn unpack_to(folder: &Path, archive: &Path, cancel: &AtomicBool) -> Result<(Path
     let is_read = reader.read_exact(&mut start).and_then(|()| reader.seek_relative(-2));
     is_read.map_err(|_| refused(archive, "this is not a .tar or .tar.gz file"))?;
     let content: Box<dyn Read> = match start {
-        [0x1f, 0x8b] => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+        [GZIP, 0x8b] => Box::new(Members(GzDecoder::new(Box::new(reader)))),
         _ => Box::new(reader),
     };
     let content = Bounded { content, left: MOST_BYTES, cancel };
@@ -82,6 +86,22 @@ fn refused(archive: &Path, what: &str) -> Error {
         .with_remedy("unpack the model's files yourself, and name their folder with --from")
 }
 
+/// The members of a gzip file, without the zeros that may follow them.
+struct Members(GzDecoder<Box<dyn BufRead>>);
+
+impl Read for Members {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.0.read(buffer)?;
+            if read > 0 || buffer.is_empty() || self.0.get_mut().fill_buf()?.first() != Some(&GZIP) {
+                return Ok(read);
+            }
+            let reader = std::mem::replace(self.0.get_mut(), Box::new(io::empty()));
+            self.0.reset(reader);
+        }
+    }
+}
+
 /// Ends with an error at a number of bytes, because a small `.tar.gz` can hold any number of them, and when `cancel` is
 /// set.
 struct Bounded<'a> {
@@ -105,7 +125,8 @@ impl Read for Bounded<'_> {
 }
 
 fn unpack_entries(content: Bounded, folder: &Path) -> io::Result<()> {
-    for entry in tar::Archive::new(content).entries()? {
+    let mut archive = tar::Archive::new(content);
+    for entry in archive.entries()? {
         let mut entry = entry?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let what = match (entry.header().entry_type(), safe_path(&name)) {
@@ -125,7 +146,8 @@ fn unpack_entries(content: Bounded, folder: &Path) -> io::Result<()> {
         };
         return Err(not_of_a_model(what));
     }
-    Ok(())
+    // The entries end at a block of zeros, and the checksum of a .tar.gz file comes after it.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map(drop)
 }
 
 fn not_of_a_model(what: String) -> io::Error {
@@ -165,6 +187,8 @@ fn is_of_a_model(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     const BLOCK: usize = 512;
@@ -241,6 +265,33 @@ mod tests {
         }
         let error = unpacked(&[entry("a/config.json", b'0', b"{}"), entry("b/config.json", b'0', b"{}")]).unwrap_err();
         assert!(error.contains("one model"), "{error}");
+    }
+
+    #[test]
+    fn the_checksum_of_a_compressed_one_is_checked() {
+        let weights = entry("model.safetensors", b'0', &[b'w'; 3000]);
+        let tar = [entry("config.json", b'0', b"{}"), weights, vec![0; 20 * BLOCK]].concat();
+        // Not made smaller, so that a changed byte is no error of the format.
+        let gz = |tar: &[u8]| {
+            let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+            gz.write_all(tar).unwrap();
+            gz.finish().unwrap()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let unpacked = |bytes: &[u8]| {
+            let archive = dir.path().join("model.tar.gz");
+            fs::write(&archive, bytes).unwrap();
+            unpack_to(&dir.path().join("to"), &archive, &AtomicBool::new(false)).map_err(|error| error.to_string())
+        };
+        let (one, two) = (gz(&tar), [gz(&tar[..1000]), gz(&tar[1000..])].concat());
+        for sound in [&one, &two, &[one.clone(), vec![0; 600]].concat()] {
+            assert_eq!(super::super::files_of(&unpacked(sound).unwrap().0).unwrap().len(), 2);
+        }
+        let mut changed = one;
+        let at = changed.iter().position(|byte| *byte == b'w').unwrap();
+        changed[at + 1000] ^= 1;
+        let error = unpacked(&changed).unwrap_err();
+        assert!(error.contains("checksum"), "{error}");
     }
 
     #[test]
