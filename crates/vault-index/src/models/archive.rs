@@ -4,7 +4,7 @@
 //! a whole.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,12 +53,9 @@ fn unpack_to(folder: &Path, archive: &Path, cancel: &AtomicBool) -> Result<(Path
         _ => Box::new(reader),
     };
     let content = Bounded { content, left: MOST_BYTES, cancel };
-    unpack_entries(content, folder).map_err(|error| match error.kind() {
-        _ if cancel.load(Ordering::Relaxed) => Error::new(ErrorKind::Cancelled, "interrupted"),
-        // Our own; every other error without a code of the system is about the content.
-        io::ErrorKind::InvalidInput => refused(archive, &error.to_string()),
-        _ if error.raw_os_error().is_some() => Error::io(archive, error),
-        _ => refused(archive, &format!("it is damaged, or not a .tar or .tar.gz file: {error}")),
+    unpack_entries(content, archive, folder).map_err(|error| match cancel.load(Ordering::Relaxed) {
+        true => Error::new(ErrorKind::Cancelled, "interrupted"),
+        false => error,
     })?;
     let root = root(folder, archive)?;
     let from = fs::canonicalize(archive).map_err(|error| Error::io(archive, error))?;
@@ -119,19 +116,20 @@ impl Read for Bounded<'_> {
         self.left = self
             .left
             .checked_sub(read as u64)
-            .ok_or_else(|| not_of_a_model(format!("it has more than {} GB when it is unpacked", MOST_BYTES >> 30)))?;
+            .ok_or_else(|| too_large(format!("it has more than {} GB when it is unpacked", MOST_BYTES >> 30)))?;
         Ok(read)
     }
 }
 
-fn unpack_entries(content: Bounded, folder: &Path) -> io::Result<()> {
-    let mut archive = tar::Archive::new(content);
-    for entry in archive.entries()? {
-        let mut entry = entry?;
+fn unpack_entries(content: Bounded, archive: &Path, folder: &Path) -> Result<()> {
+    let unread = |error| unread(archive, error);
+    let mut tar = tar::Archive::new(content);
+    for entry in tar.entries().map_err(unread)? {
+        let mut entry = entry.map_err(unread)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let what = match (entry.header().entry_type(), safe_path(&name)) {
             (EntryType::Regular | EntryType::Continuous, Some(path)) if is_of_a_model(&path) => {
-                write(&mut entry, &folder.join(path))?;
+                write(&mut entry, archive, &folder.join(path))?;
                 continue;
             }
             (EntryType::Regular | EntryType::Continuous | EntryType::Directory, Some(_))
@@ -144,28 +142,51 @@ fn unpack_entries(content: Bounded, folder: &Path) -> io::Result<()> {
             }
             _ => "it contains an entry that is neither a file nor a folder".to_owned(),
         };
-        return Err(not_of_a_model(what));
+        return Err(refused(archive, &what));
     }
     // The entries end at a block of zeros, and the checksum of a .tar.gz file comes after it.
-    io::copy(&mut archive.into_inner(), &mut io::sink()).map(drop)
+    io::copy(&mut tar.into_inner(), &mut io::sink()).map(drop).map_err(unread)
 }
 
-fn not_of_a_model(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, what)
+/// An error of reading the archive.
+fn unread(archive: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        _ if error.raw_os_error().is_some() => Error::io(archive, error),
+        io::ErrorKind::FileTooLarge => refused(archive, &error.to_string()),
+        _ => refused(archive, &format!("it is damaged, or not a .tar or .tar.gz file: {error}")),
+    }
 }
 
-fn write(entry: &mut tar::Entry<Bounded>, to: &Path) -> io::Result<()> {
+fn too_large(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, what)
+}
+
+fn write(entry: &mut tar::Entry<Bounded>, archive: &Path, to: &Path) -> Result<()> {
     if let Some(parent) = to.parent() {
-        private_folder(parent).map_err(io::Error::other)?;
+        private_folder(parent)?;
     }
     if to.exists() {
-        return Err(not_of_a_model(format!("it contains {} twice", to.file_name().unwrap_or_default().display())));
+        let name = to.file_name().unwrap_or_default();
+        return Err(refused(archive, &format!("it contains {} twice", name.display())));
     }
-    let mut file = private_file(to).map_err(io::Error::other)?;
     // The crate takes the end of the archive for the end of the entry.
-    match io::copy(entry, &mut file)? == entry.size() {
+    match copy(entry, archive, &mut private_file(to)?, to)? == entry.size() {
         true => Ok(()),
-        false => Err(io::Error::other("it is cut off")),
+        false => Err(unread(archive, io::Error::other("it is cut off"))),
+    }
+}
+
+/// Like [`io::copy`], but an error says which of the two it is about.
+fn copy(content: &mut impl Read, archive: &Path, file: &mut File, to: &Path) -> Result<u64> {
+    let (mut buffer, mut copied) = (vec![0; 1 << 16], 0);
+    loop {
+        match content.read(&mut buffer).map_err(|error| unread(archive, error))? {
+            0 => return Ok(copied),
+            read => {
+                file.write_all(&buffer[..read]).map_err(|error| Error::io(to, error))?;
+                copied += read as u64;
+            }
+        }
     }
 }
 
@@ -187,8 +208,6 @@ fn is_of_a_model(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
     const BLOCK: usize = 512;
@@ -291,7 +310,7 @@ mod tests {
         let at = changed.iter().position(|byte| *byte == b'w').unwrap();
         changed[at + 1000] ^= 1;
         let error = unpacked(&changed).unwrap_err();
-        assert!(error.contains("checksum"), "{error}");
+        assert!(error.contains("it is damaged") && error.contains("checksum"), "{error}");
     }
 
     #[test]
@@ -301,10 +320,29 @@ mod tests {
         let bytes = std::io::Cursor::new([config, notice, vec![0; 2 * BLOCK]].concat());
         for (left, fits) in [(bytes.get_ref().len() as u64, true), (4000, false)] {
             let content = Bounded { content: Box::new(bytes.clone()), left, cancel: &AtomicBool::new(false) };
-            let unpacked = unpack_entries(content, dir.path()).map_err(|error| error.to_string());
+            let unpacked = unpack_entries(content, Path::new("model.tar"), dir.path());
+            let unpacked = unpacked.map_err(|error| error.to_string());
             assert_eq!(unpacked.is_ok(), fits, "{unpacked:?}");
             assert!(unpacked.err().is_none_or(|error| error.contains("more than 4 GB")));
             fs::remove_file(dir.path().join("config.json")).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_disk_names_the_place_on_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (archive, to) = (dir.path().join("model.tar"), dir.path().join("models"));
+        fs::write(&to, "a file in the place of the folder").unwrap();
+        let bytes = io::Cursor::new(entry("config.json", b'0', b"{}"));
+        let content = Bounded { content: Box::new(bytes), left: MOST_BYTES, cancel: &AtomicBool::new(false) };
+        let error = unpack_entries(content, &archive, &to).unwrap_err();
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Io, Some(&*to)), "{error}");
+        #[cfg(target_os = "linux")]
+        {
+            let full = Path::new("/dev/full");
+            let mut file = File::options().write(true).open(full).unwrap();
+            let error = copy(&mut &b"weights"[..], &archive, &mut file, full).unwrap_err();
+            assert_eq!((error.kind(), error.path()), (ErrorKind::Io, Some(full)), "{error}");
         }
     }
 
