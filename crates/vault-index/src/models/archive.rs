@@ -3,6 +3,7 @@
 //! An archive with anything but files and folders, such as a link, or with a path that leaves its folder, is refused as
 //! a whole.
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,9 @@ use crate::private_file::{private_file, private_folder};
 
 /// The most bytes of an archive when it is unpacked: more than any model has that the engine runs.
 const MOST_BYTES: u64 = 4 << 30;
+
+/// The most bytes of the headers before one entry, such as long names, which tar reads into memory.
+const MOST_HEADER_BYTES: u64 = 1 << 20;
 
 /// The first byte of each member of a gzip file.
 const GZIP: u8 = 0x1f;
@@ -52,7 +56,7 @@ fn unpack_to(folder: &Path, archive: &Path, cancel: &AtomicBool) -> Result<(Path
         [GZIP, 0x8b] => Box::new(Members(GzDecoder::new(Box::new(reader)))),
         _ => Box::new(reader),
     };
-    let content = Bounded { content, left: MOST_BYTES, cancel };
+    let content = Bounded { content, left: MOST_BYTES, left_of_headers: &Cell::default(), cancel };
     unpack_entries(content, archive, folder).map_err(|error| match cancel.load(Ordering::Relaxed) {
         true => Error::new(ErrorKind::Cancelled, "interrupted"),
         false => error,
@@ -99,11 +103,13 @@ impl Read for Members {
     }
 }
 
-/// Ends with an error at a number of bytes, because a small `.tar.gz` can hold any number of them, and when `cancel` is
-/// set.
+/// Ends with an error at a number of bytes, because a small `.tar.gz` can hold any number of them, at a number of bytes
+/// before an entry, and when `cancel` is set.
 struct Bounded<'a> {
     content: Box<dyn Read>,
     left: u64,
+    /// Up to the next entry; without a limit within one.
+    left_of_headers: &'a Cell<u64>,
     cancel: &'a AtomicBool,
 }
 
@@ -117,14 +123,24 @@ impl Read for Bounded<'_> {
             .left
             .checked_sub(read as u64)
             .ok_or_else(|| too_large(format!("it has more than {} GB when it is unpacked", MOST_BYTES >> 30)))?;
+        let left_of_headers = self.left_of_headers.get().checked_sub(read as u64);
+        self.left_of_headers.set(left_of_headers.ok_or_else(|| {
+            too_large(format!("the headers of an entry have more than {} MB", MOST_HEADER_BYTES >> 20))
+        })?);
         Ok(read)
     }
 }
 
 fn unpack_entries(content: Bounded, archive: &Path, folder: &Path) -> Result<()> {
     let unread = |error| unread(archive, error);
+    let left_of_headers = content.left_of_headers;
     let mut tar = tar::Archive::new(content);
-    for entry in tar.entries().map_err(unread)? {
+    let mut entries = tar.entries().map_err(unread)?;
+    loop {
+        left_of_headers.set(MOST_HEADER_BYTES);
+        let entry = entries.next();
+        left_of_headers.set(u64::MAX);
+        let Some(entry) = entry else { break };
         let mut entry = entry.map_err(unread)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let what = match (entry.header().entry_type(), safe_path(&name)) {
@@ -133,7 +149,11 @@ fn unpack_entries(content: Bounded, archive: &Path, folder: &Path) -> Result<()>
                 continue;
             }
             (EntryType::Regular | EntryType::Continuous | EntryType::Directory, Some(_))
-            | (EntryType::XGlobalHeader, _) => continue,
+            | (EntryType::XGlobalHeader, _) => {
+                // Else it is skipped with the headers of the next entry, and counts as theirs.
+                io::copy(&mut entry, &mut io::sink()).map_err(unread)?;
+                continue;
+            }
             (EntryType::Regular | EntryType::Continuous | EntryType::Directory, None) => {
                 format!("the path {name:?} leaves the archive's folder")
             }
@@ -313,13 +333,33 @@ mod tests {
         assert!(error.contains("it is damaged") && error.contains("checksum"), "{error}");
     }
 
+    fn bounded(content: Box<dyn Read>, left: u64) -> Bounded<'static> {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        Bounded { content, left, left_of_headers: Box::leak(Box::default()), cancel: &NEVER }
+    }
+
+    #[test]
+    fn a_name_that_would_fill_the_memory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let large = MOST_HEADER_BYTES * 4;
+        // What is not a header may be as large.
+        let readme = entry("README.md", b'0', &vec![b'x'; large as usize]);
+        for kind in [b'L', b'K', b'x'] {
+            let header = sized("name", kind, large, b"");
+            let before = io::Cursor::new([readme.clone(), header].concat());
+            let content = bounded(Box::new(before.chain(io::repeat(b'x').take(large))), 3 * large);
+            let error = unpack_entries(content, Path::new("model.tar"), dir.path()).unwrap_err().to_string();
+            assert!(error.contains("headers of an entry have more than 1 MB"), "{error}");
+        }
+    }
+
     #[test]
     fn an_archive_that_is_larger_than_a_model_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (config, notice) = (entry("config.json", b'0', b"{}"), entry("README.md", b'0', &[b'x'; 5000]));
         let bytes = std::io::Cursor::new([config, notice, vec![0; 2 * BLOCK]].concat());
         for (left, fits) in [(bytes.get_ref().len() as u64, true), (4000, false)] {
-            let content = Bounded { content: Box::new(bytes.clone()), left, cancel: &AtomicBool::new(false) };
+            let content = bounded(Box::new(bytes.clone()), left);
             let unpacked = unpack_entries(content, Path::new("model.tar"), dir.path());
             let unpacked = unpacked.map_err(|error| error.to_string());
             assert_eq!(unpacked.is_ok(), fits, "{unpacked:?}");
@@ -334,8 +374,7 @@ mod tests {
         let (archive, to) = (dir.path().join("model.tar"), dir.path().join("models"));
         fs::write(&to, "a file in the place of the folder").unwrap();
         let bytes = io::Cursor::new(entry("config.json", b'0', b"{}"));
-        let content = Bounded { content: Box::new(bytes), left: MOST_BYTES, cancel: &AtomicBool::new(false) };
-        let error = unpack_entries(content, &archive, &to).unwrap_err();
+        let error = unpack_entries(bounded(Box::new(bytes), MOST_BYTES), &archive, &to).unwrap_err();
         assert_eq!((error.kind(), error.path()), (ErrorKind::Io, Some(&*to)), "{error}");
         #[cfg(target_os = "linux")]
         {
