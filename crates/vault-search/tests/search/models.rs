@@ -430,9 +430,24 @@ fn from_an_archive() {
         assert_eq!(failed.status.code(), Some(2));
         assert!(stderr(&failed).contains("it is damaged") && is_installed(&vault), "{}", stderr(&failed));
         assert!(!models(&vault).join("gte-small.unpacked").exists());
-        let none = run(&vault, "vault-index", &["models", "add", NAME, "--from", "/no/such/file"]);
-        assert_eq!(none.status.code(), Some(2));
     }
+}
+
+#[test]
+fn a_mistyped_path_is_named_and_nothing_is_made() {
+    let vault = vault();
+    let none = run(&vault, "vault-index", &["models", "add", NAME, "--from", "/no/such/folder"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(stderr(&none).contains("/no/such/folder") && !models(&vault).exists(), "{}", stderr(&none));
+}
+
+#[test]
+fn a_model_is_added_although_its_original_files_cannot_be_deleted() {
+    let (vault, hub) = (vault(), hub());
+    std::fs::create_dir_all(models(&vault)).unwrap();
+    std::fs::write(models(&vault).join("gte-small.unpacked"), "a file in the place of the folder").unwrap();
+    let added = add(&vault, &hub);
+    assert!(added.status.success() && is_installed(&vault), "{}", stderr(&added));
 }
 
 #[test]
