@@ -140,7 +140,9 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
         let now = &listing.revision;
         note(&match &had.source.revision {
             Some(before) => format!("the files are others than those that were added: {before} then, {now} now"),
-            None => format!("the model was added from {}, whose files the hub does not list", had.source.from),
+            None => {
+                format!("the model was added from {}, whose files cannot be compared with the hub's", had.source.from)
+            }
         });
     }
     let what = describe(known, &listing);
@@ -208,7 +210,7 @@ fn install(lock: &AddingLock, known: &KnownModel, folder: &Path, source: &ModelS
     bar.finish_and_clear();
     let made = made.map_err(interrupted("the model was not installed; run the command again"))?;
     if before.is_some_and(|before| before.id != made.id) {
-        note("its vectors are others than before: an index with the old ones is embedded again by its next rebuild");
+        note("its vectors are others than before: the next `vault-index sync` embeds the notes again");
     }
     Ok(format!("added {} ({}, {})", known.name, bytes(made.bytes), made.id))
 }

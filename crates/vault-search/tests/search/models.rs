@@ -92,7 +92,7 @@ fn added_used_and_removed() {
     let newer = add(&vault, &hub);
     assert!(newer.status.success() && stderr(&newer).contains(&"b".repeat(40)), "{}", stderr(&newer));
     assert!(stderr(&newer).contains(&format!("{} then", "a".repeat(40))), "{}", stderr(&newer));
-    assert!(!stderr(&newer).contains("embedded again"), "a blank changes no vector: {}", stderr(&newer));
+    assert!(!stderr(&newer).contains("its vectors"), "a blank changes no vector: {}", stderr(&newer));
     // Another commit with the same files.
     hub.requests();
     hub.is_in(Mood { is_newer: true, commit: Some('c'), ..Mood::default() });
@@ -299,7 +299,7 @@ fn from_a_folder_and_as_a_folder_without_a_network() {
     let add_from = || run(&vault, "vault-index", &["models", "add", NAME, "--from", folder]);
     for added in [add_from(), add_from()] {
         assert!(added.status.success() && is_installed(&vault), "{}", stderr(&added));
-        assert!(!stderr(&added).contains("again"), "the vectors stay the same: {}", stderr(&added));
+        assert!(!stderr(&added).contains("its vectors"), "the vectors stay the same: {}", stderr(&added));
     }
     let other = run(&vault, "vault-index", &["models", "add", "leaf-ir", "--from", folder]);
     assert_eq!(other.status.code(), Some(2));
@@ -422,7 +422,7 @@ fn from_an_archive() {
         let path = archive(&vault, files(), is_compressed);
         let add_from = || run(&vault, "vault-index", &["models", "add", NAME, "--from", path.to_str().unwrap()]);
         let added = add_from();
-        assert!(!stderr(&added).contains("again"), "{}", stderr(&added));
+        assert!(!stderr(&added).contains("its vectors"), "{}", stderr(&added));
         assert_works(&vault, &added);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
@@ -431,6 +431,23 @@ fn from_an_archive() {
         assert!(stderr(&failed).contains("it is damaged") && is_installed(&vault), "{}", stderr(&failed));
         assert!(!models(&vault).join("gte-small.unpacked").exists());
     }
+}
+
+#[test]
+fn other_vectors_are_told_and_the_next_sync_makes_them() {
+    let (vault, hub) = (vault(), hub());
+    let mut others = files().clone();
+    *others.get_mut(WEIGHTS).unwrap().last_mut().unwrap() ^= 1;
+    let path = archive(&vault, &others, false);
+    let added = run(&vault, "vault-index", &["models", "add", NAME, "--from", path.to_str().unwrap()]);
+    assert_works(&vault, &added);
+    let now = add(&vault, &hub);
+    for told in ["model.tar, whose files cannot be compared with the hub's", "the next `vault-index sync` embeds"] {
+        assert!(stderr(&now).contains(told), "{}", stderr(&now));
+    }
+    let synced = run(&vault, "vault-index", &["sync", "--json"]);
+    let report: Value = serde_json::from_slice(&synced.stdout).unwrap();
+    assert!(report["embedded"].as_u64() > Some(0) && report["pending"] == 0, "{report}");
 }
 
 #[test]
