@@ -32,3 +32,7 @@ pub use installed::{
 #[cfg(feature = "minilm")]
 pub(crate) use installed::{files_of, model_file, open};
 pub use known::{KnownModel, ModelLanguages};
+
+/// The most bytes of a model's files at a hub, and of all that an archive contains when it is unpacked.
+#[cfg(all(feature = "minilm", feature = "http"))]
+const MOST_BYTES: u64 = 4 << 30;
