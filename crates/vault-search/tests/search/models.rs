@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::{command, run, stderr, stdout};
 use crate::hub::{Hub, Mood, Proxy, WEIGHTS};
