@@ -85,18 +85,28 @@ impl AddedModel {
 
     /// Reads all weights once, so that no vector of damaged ones is stored.
     fn verify(&self) -> Result<()> {
-        let verified = self.verified.get_or_init(|| self.model.verify().map_err(|error| error.to_string()));
+        let verified = self.verified.get_or_init(|| {
+            let verified = self.model.verify().map_err(|error| error.to_string());
+            // Else the next start would use the file again, because the folder has not changed.
+            if let (Err(_), Some(file)) = (&verified, &self.cached) {
+                delete_if_damaged(file);
+            }
+            verified
+        });
         verified.clone().map_err(|what| {
-            let remedy = match &self.cached {
-                Some(file) => {
-                    // Else the next start would use it again, because the folder has not changed.
-                    let _ = fs::remove_file(file);
-                    "run the command again: the model is made again from its folder".to_owned()
-                }
+            let remedy = match self.cached {
+                Some(_) => "run the command again: the model is made again from its folder".to_owned(),
                 None => format!("vault-index models add {} replaces it", self.model.description().name),
             };
             Error::new(ErrorKind::Model, what).with_remedy(remedy)
         })
+    }
+}
+
+/// Another process may have made the file again since it was mapped.
+fn delete_if_damaged(file: &Path) {
+    if !models::open(file).is_ok_and(|now| now.verify().is_ok()) {
+        let _ = fs::remove_file(file);
     }
 }
 
@@ -166,5 +176,37 @@ impl Embedder for AddedModel {
 
     fn known_share(&self, text: &str) -> f32 {
         self.model.known_share(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::minilm::{CompileOptions, ModelFolder};
+
+    use super::*;
+
+    #[test]
+    fn a_damaged_cache_that_was_made_again_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("dir.model");
+        let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../minilm/testdata/tiny/bert-mean");
+        let compile = || {
+            let folder = ModelFolder::open(Path::new(tiny)).unwrap();
+            folder.compile(&file, &CompileOptions::default(), &AtomicBool::new(false), &|_| ()).unwrap();
+        };
+        compile();
+        let mut bytes = fs::read(&file).unwrap();
+        let at = bytes.len() - 100;
+        bytes[at] ^= 1;
+        fs::write(&file, bytes).unwrap();
+        let open = || AddedModel { cached: Some(file.clone()), ..AddedModel::open(&file, None).unwrap() };
+        let (first, second) = (open(), open());
+        assert!(first.verify().is_err() && !file.exists());
+        compile();
+        for old in [first, second] {
+            let told = old.verify().unwrap_err().to_string();
+            assert!(told.contains("made again") && file.exists(), "{told}");
+        }
+        assert!(open().verify().is_ok());
     }
 }

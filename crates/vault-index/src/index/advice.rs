@@ -1,5 +1,6 @@
 //! The advice of `status`: whether the model reads the language of the notes, and whether it is the requested one.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -33,11 +34,10 @@ impl Index {
                 100.0 * unknown_share
             ))
         } else if languages.not_read >= 0.5 {
-            let names: Vec<&str> = languages.others.iter().take(MOST_NAMED).map(|(name, _)| *name).collect();
             Some(format!(
-                "{:.0} % of the passages are in {}, but the model reads only English: search by meaning finds them poorly, search by words as usual",
+                "{:.0} % of the passages are not in English ({}), but the model reads only English: search by meaning finds them poorly, search by words as usual",
                 100.0 * languages.not_read,
-                names.join(", ")
+                languages.others.join(", ")
             ))
         } else {
             None
@@ -98,8 +98,8 @@ fn about(time: Duration) -> String {
 struct Languages {
     /// In which most words are unknown to the model.
     unknown: f32,
-    /// The languages that the model was not made for, most frequent first.
-    others: Vec<(&'static str, f32)>,
+    /// The languages that the model was not made for, most frequent first, and `…` if they are not all.
+    others: Vec<&'static str>,
     /// Either of the two.
     not_read: f32,
 }
@@ -116,8 +116,14 @@ fn languages(store: &dyn ReadContents, embedder: &dyn Embedder) -> Result<Langua
         not_read += usize::from(is_unknown || other.is_some());
         other.into_iter().for_each(|name| *others.entry(name).or_default() += 1);
     }
-    let mut others: Vec<(&str, f32)> = others.into_iter().map(|(name, count)| (name, share(count))).collect();
-    others.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut others: Vec<(&str, usize)> = others.into_iter().collect();
+    others.sort_by_key(|(_, count)| Reverse(*count));
+    others.truncate(MOST_NAMED);
+    let named: usize = others.iter().map(|(_, count)| count).sum();
+    let mut others: Vec<&str> = others.into_iter().map(|(name, _)| name).collect();
+    if named < not_read {
+        others.push("…");
+    }
     Ok(Languages { unknown: share(unknown), others, not_read: share(not_read) })
 }
 

@@ -3,38 +3,46 @@
 //! An archive with anything but files and folders, such as a link, or with a path that leaves its folder, is refused as
 //! a whole.
 
+use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flate2::bufread::GzDecoder;
 use tar::EntryType;
 
-use super::installed::{part_folder, source_of_folder};
-use super::{AddingLock, ModelSource};
+use super::installed::{source_of_folder, unpacked_folder};
+use super::{AddingLock, MOST_BYTES, ModelSource};
 use crate::error::{Error, ErrorKind, Result};
 use crate::private_file::{private_file, private_folder};
 
-/// The most bytes of an archive when it is unpacked: more than any model has that the engine runs.
-const MOST_BYTES: u64 = 4 << 30;
+/// The most bytes of the headers before one entry, such as long names, which tar reads into memory.
+const MOST_HEADER_BYTES: u64 = 1 << 20;
+
+/// The first byte of each member of a gzip file.
+const GZIP: u8 = 0x1f;
 
 /// Unpacks the files of a model, and returns their folder and what to record about them. Other files of the archive are
-/// left out. [`delete_part`](super::delete_part) deletes the folder.
+/// left out. [`delete_unpacked`](super::delete_unpacked) deletes the folder.
 ///
 /// # Errors
 /// [`ErrorKind::Model`] when this is no such archive, when it is damaged, too large or contains links or paths that
 /// leave its folder; [`ErrorKind::Cancelled`] when `cancel` is set. Nothing is left then.
 pub fn unpack(lock: &AddingLock, archive: &Path, cancel: &AtomicBool) -> Result<(PathBuf, ModelSource)> {
-    let folder = part_folder(lock)?;
-    let unpacked = unpack_to(&folder, archive, cancel);
+    unpack_to(&unpacked_folder(lock)?, archive, cancel)
+}
+
+fn unpack_to(folder: &Path, archive: &Path, cancel: &AtomicBool) -> Result<(PathBuf, ModelSource)> {
+    let unpacked = fill(folder, archive, cancel);
     if unpacked.is_err() {
         // The first error counts.
-        let _ = fs::remove_dir_all(&folder);
+        let _ = fs::remove_dir_all(folder);
     }
     unpacked
 }
 
-fn unpack_to(folder: &Path, archive: &Path, cancel: &AtomicBool) -> Result<(PathBuf, ModelSource)> {
+fn fill(folder: &Path, archive: &Path, cancel: &AtomicBool) -> Result<(PathBuf, ModelSource)> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(folder, error)),
         _ => private_folder(folder)?,
@@ -45,16 +53,13 @@ fn unpack_to(folder: &Path, archive: &Path, cancel: &AtomicBool) -> Result<(Path
     let is_read = reader.read_exact(&mut start).and_then(|()| reader.seek_relative(-2));
     is_read.map_err(|_| refused(archive, "this is not a .tar or .tar.gz file"))?;
     let content: Box<dyn Read> = match start {
-        [0x1f, 0x8b] => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+        [GZIP, 0x8b] => Box::new(Members(GzDecoder::new(Box::new(reader)))),
         _ => Box::new(reader),
     };
-    let content = Bounded { content, left: MOST_BYTES, cancel };
-    unpack_entries(content, folder).map_err(|error| match error.kind() {
-        _ if cancel.load(Ordering::Relaxed) => Error::new(ErrorKind::Cancelled, "interrupted"),
-        // Our own; every other error without a code of the system is about the content.
-        io::ErrorKind::InvalidInput => refused(archive, &error.to_string()),
-        _ if error.raw_os_error().is_some() => Error::io(archive, error),
-        _ => refused(archive, &format!("it is damaged, or not a .tar or .tar.gz file: {error}")),
+    let content = Bounded { content, left: MOST_BYTES, left_of_headers: &Cell::default(), cancel };
+    unpack_entries(content, archive, folder).map_err(|error| match cancel.load(Ordering::Relaxed) {
+        true => Error::new(ErrorKind::Cancelled, "interrupted"),
+        false => error,
     })?;
     let root = root(folder, archive)?;
     let from = fs::canonicalize(archive).map_err(|error| Error::io(archive, error))?;
@@ -82,11 +87,29 @@ fn refused(archive: &Path, what: &str) -> Error {
         .with_remedy("unpack the model's files yourself, and name their folder with --from")
 }
 
-/// Ends with an error at a number of bytes, because a small `.tar.gz` can hold any number of them, and when `cancel` is
-/// set.
+/// The members of a gzip file, without the zeros that may follow them.
+struct Members(GzDecoder<Box<dyn BufRead>>);
+
+impl Read for Members {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.0.read(buffer)?;
+            if read > 0 || buffer.is_empty() || self.0.get_mut().fill_buf()?.first() != Some(&GZIP) {
+                return Ok(read);
+            }
+            let reader = std::mem::replace(self.0.get_mut(), Box::new(io::empty()));
+            self.0.reset(reader);
+        }
+    }
+}
+
+/// Ends with an error at a number of bytes, because a small `.tar.gz` can hold any number of them, at a number of bytes
+/// before an entry, and when `cancel` is set.
 struct Bounded<'a> {
     content: Box<dyn Read>,
     left: u64,
+    /// Up to the next entry; without a limit within one.
+    left_of_headers: &'a Cell<u64>,
     cancel: &'a AtomicBool,
 }
 
@@ -99,22 +122,38 @@ impl Read for Bounded<'_> {
         self.left = self
             .left
             .checked_sub(read as u64)
-            .ok_or_else(|| not_of_a_model(format!("it has more than {} GB when it is unpacked", MOST_BYTES >> 30)))?;
+            .ok_or_else(|| too_large(format!("it has more than {} GB when it is unpacked", MOST_BYTES >> 30)))?;
+        let left_of_headers = self.left_of_headers.get().checked_sub(read as u64);
+        self.left_of_headers.set(left_of_headers.ok_or_else(|| {
+            too_large(format!("the headers of an entry have more than {} MB", MOST_HEADER_BYTES >> 20))
+        })?);
         Ok(read)
     }
 }
 
-fn unpack_entries(content: Bounded, folder: &Path) -> io::Result<()> {
-    for entry in tar::Archive::new(content).entries()? {
-        let mut entry = entry?;
+fn unpack_entries(content: Bounded, archive: &Path, folder: &Path) -> Result<()> {
+    let unread = |error| unread(archive, error);
+    let left_of_headers = content.left_of_headers;
+    let mut tar = tar::Archive::new(content);
+    let mut entries = tar.entries().map_err(unread)?;
+    loop {
+        left_of_headers.set(MOST_HEADER_BYTES);
+        let entry = entries.next();
+        left_of_headers.set(u64::MAX);
+        let Some(entry) = entry else { break };
+        let mut entry = entry.map_err(unread)?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let what = match (entry.header().entry_type(), safe_path(&name)) {
             (EntryType::Regular | EntryType::Continuous, Some(path)) if is_of_a_model(&path) => {
-                write(&mut entry, &folder.join(path))?;
+                write(&mut entry, archive, &folder.join(path))?;
                 continue;
             }
             (EntryType::Regular | EntryType::Continuous | EntryType::Directory, Some(_))
-            | (EntryType::XGlobalHeader, _) => continue,
+            | (EntryType::XGlobalHeader, _) => {
+                // Else it is skipped with the headers of the next entry, and counts as theirs.
+                io::copy(&mut entry, &mut io::sink()).map_err(unread)?;
+                continue;
+            }
             (EntryType::Regular | EntryType::Continuous | EntryType::Directory, None) => {
                 format!("the path {name:?} leaves the archive's folder")
             }
@@ -123,27 +162,51 @@ fn unpack_entries(content: Bounded, folder: &Path) -> io::Result<()> {
             }
             _ => "it contains an entry that is neither a file nor a folder".to_owned(),
         };
-        return Err(not_of_a_model(what));
+        return Err(refused(archive, &what));
     }
-    Ok(())
+    // The entries end at a block of zeros, and the checksum of a .tar.gz file comes after it.
+    io::copy(&mut tar.into_inner(), &mut io::sink()).map(drop).map_err(unread)
 }
 
-fn not_of_a_model(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, what)
+/// An error of reading the archive.
+fn unread(archive: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        _ if error.raw_os_error().is_some() => Error::io(archive, error),
+        io::ErrorKind::FileTooLarge => refused(archive, &error.to_string()),
+        _ => refused(archive, &format!("it is damaged, or not a .tar or .tar.gz file: {error}")),
+    }
 }
 
-fn write(entry: &mut tar::Entry<Bounded>, to: &Path) -> io::Result<()> {
+fn too_large(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, what)
+}
+
+fn write(entry: &mut tar::Entry<Bounded>, archive: &Path, to: &Path) -> Result<()> {
     if let Some(parent) = to.parent() {
-        private_folder(parent).map_err(io::Error::other)?;
+        private_folder(parent)?;
     }
     if to.exists() {
-        return Err(not_of_a_model(format!("it contains {} twice", to.file_name().unwrap_or_default().display())));
+        let name = to.file_name().unwrap_or_default();
+        return Err(refused(archive, &format!("it contains {} twice", name.display())));
     }
-    let mut file = private_file(to).map_err(io::Error::other)?;
     // The crate takes the end of the archive for the end of the entry.
-    match io::copy(entry, &mut file)? == entry.size() {
+    match copy(entry, archive, &mut private_file(to)?, to)? == entry.size() {
         true => Ok(()),
-        false => Err(io::Error::other("it is cut off")),
+        false => Err(unread(archive, io::Error::other("it is cut off"))),
+    }
+}
+
+/// Like [`io::copy`], but an error says which of the two it is about.
+fn copy(content: &mut impl Read, archive: &Path, file: &mut File, to: &Path) -> Result<u64> {
+    let (mut buffer, mut copied) = (vec![0; 1 << 16], 0);
+    loop {
+        match content.read(&mut buffer).map_err(|error| unread(archive, error))? {
+            0 => return Ok(copied),
+            read => {
+                file.write_all(&buffer[..read]).map_err(|error| Error::io(to, error))?;
+                copied += read as u64;
+            }
+        }
     }
 }
 
@@ -194,7 +257,7 @@ mod tests {
         fs::write(&archive, [entries.concat(), vec![0; 2 * BLOCK]].concat()).unwrap();
         let done = unpack_to(&to, &archive, &AtomicBool::new(false)).map_err(|error| error.to_string());
         let outside: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(outside.len(), 2, "{outside:?}");
+        assert_eq!(outside.len(), if done.is_ok() { 2 } else { 1 }, "{outside:?}");
         done.map(|(root, source)| (super::super::files_of(&root).unwrap(), source))
     }
 
@@ -244,16 +307,81 @@ mod tests {
     }
 
     #[test]
+    fn the_checksum_of_a_compressed_one_is_checked() {
+        let weights = entry("model.safetensors", b'0', &[b'w'; 3000]);
+        let tar = [entry("config.json", b'0', b"{}"), weights, vec![0; 20 * BLOCK]].concat();
+        // Not made smaller, so that a changed byte is no error of the format.
+        let gz = |tar: &[u8]| {
+            let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+            gz.write_all(tar).unwrap();
+            gz.finish().unwrap()
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let unpacked = |bytes: &[u8]| {
+            let archive = dir.path().join("model.tar.gz");
+            fs::write(&archive, bytes).unwrap();
+            unpack_to(&dir.path().join("to"), &archive, &AtomicBool::new(false)).map_err(|error| error.to_string())
+        };
+        let (one, two) = (gz(&tar), [gz(&tar[..1000]), gz(&tar[1000..])].concat());
+        for sound in [&one, &two, &[one.clone(), vec![0; 600]].concat()] {
+            assert_eq!(super::super::files_of(&unpacked(sound).unwrap().0).unwrap().len(), 2);
+        }
+        let mut changed = one;
+        let at = changed.iter().position(|byte| *byte == b'w').unwrap();
+        changed[at + 1000] ^= 1;
+        let error = unpacked(&changed).unwrap_err();
+        assert!(error.contains("it is damaged") && error.contains("checksum"), "{error}");
+    }
+
+    fn bounded(content: Box<dyn Read>, left: u64) -> Bounded<'static> {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        Bounded { content, left, left_of_headers: Box::leak(Box::default()), cancel: &NEVER }
+    }
+
+    #[test]
+    fn a_name_that_would_fill_the_memory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let large = MOST_HEADER_BYTES * 4;
+        // What is not a header may be as large.
+        let readme = entry("README.md", b'0', &vec![b'x'; large as usize]);
+        for kind in [b'L', b'K', b'x'] {
+            let header = sized("name", kind, large, b"");
+            let before = io::Cursor::new([readme.clone(), header].concat());
+            let content = bounded(Box::new(before.chain(io::repeat(b'x').take(large))), 3 * large);
+            let error = unpack_entries(content, Path::new("model.tar"), dir.path()).unwrap_err().to_string();
+            assert!(error.contains("headers of an entry have more than 1 MB"), "{error}");
+        }
+    }
+
+    #[test]
     fn an_archive_that_is_larger_than_a_model_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (config, notice) = (entry("config.json", b'0', b"{}"), entry("README.md", b'0', &[b'x'; 5000]));
         let bytes = std::io::Cursor::new([config, notice, vec![0; 2 * BLOCK]].concat());
         for (left, fits) in [(bytes.get_ref().len() as u64, true), (4000, false)] {
-            let content = Bounded { content: Box::new(bytes.clone()), left, cancel: &AtomicBool::new(false) };
-            let unpacked = unpack_entries(content, dir.path()).map_err(|error| error.to_string());
+            let content = bounded(Box::new(bytes.clone()), left);
+            let unpacked = unpack_entries(content, Path::new("model.tar"), dir.path());
+            let unpacked = unpacked.map_err(|error| error.to_string());
             assert_eq!(unpacked.is_ok(), fits, "{unpacked:?}");
             assert!(unpacked.err().is_none_or(|error| error.contains("more than 4 GB")));
             fs::remove_file(dir.path().join("config.json")).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_disk_names_the_place_on_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (archive, to) = (dir.path().join("model.tar"), dir.path().join("models"));
+        fs::write(&to, "a file in the place of the folder").unwrap();
+        let bytes = io::Cursor::new(entry("config.json", b'0', b"{}"));
+        let error = unpack_entries(bounded(Box::new(bytes), MOST_BYTES), &archive, &to).unwrap_err();
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Io, Some(&*to)), "{error}");
+        #[cfg(target_os = "linux")]
+        {
+            let full = Path::new("/dev/full");
+            let mut file = File::options().write(true).open(full).unwrap();
+            let error = copy(&mut &b"weights"[..], &archive, &mut file, full).unwrap_err();
+            assert_eq!((error.kind(), error.path()), (ErrorKind::Io, Some(full)), "{error}");
         }
     }
 
@@ -262,7 +390,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let archive = dir.path().join("model.tar");
         fs::write(&archive, entry("config.json", b'0', b"{}")).unwrap();
-        let error = unpack_to(&dir.path().join("to"), &archive, &AtomicBool::new(true)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        let to = dir.path().join("to");
+        let error = unpack_to(&to, &archive, &AtomicBool::new(true)).unwrap_err();
+        assert!(error.kind() == ErrorKind::Cancelled && !to.exists(), "{error}");
     }
 }

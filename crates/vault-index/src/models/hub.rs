@@ -10,7 +10,7 @@ use serde_json::Value;
 use ureq::http::{Response, header};
 use ureq::{Agent, Body};
 
-use super::{ModelSource, SourceFile};
+use super::{MOST_BYTES, ModelSource, SourceFile};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The address of the hub, if none is given.
@@ -19,9 +19,8 @@ const HUB: &str = "https://huggingface.co";
 /// The longest list of a repository's files, in bytes.
 const LONGEST_LISTING: u64 = 8 << 20;
 
-/// The most files of a model, and the most bytes of all together.
+/// The most files of a model.
 const MOST_FILES: usize = 64;
-const MOST_BYTES: u64 = 4 << 30;
 
 /// The longest name of a licence that is shown, in characters.
 const LONGEST_LICENCE: usize = 60;
@@ -168,8 +167,7 @@ impl Hub {
             let bytes = bytes.ok_or_else(|| damaged("a file without a length"))?;
             files.push(SourceFile { path: path.to_owned(), bytes, digest });
         }
-        let mut sum: u64 = 0;
-        files.iter().for_each(|file| sum = sum.saturating_add(file.bytes));
+        let sum = files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.bytes));
         if files.len() > MOST_FILES || sum > MOST_BYTES {
             return Err(damaged(&format!("{} files of {sum} bytes are more than a model has", files.len())));
         }

@@ -182,15 +182,20 @@ fn make(
 pub fn remove(name: &str) -> Result<bool> {
     let file = model_file(name)?;
     let lock = AddingLock::take(name, Some(Duration::ZERO))?;
-    let removed = |result: std::io::Result<()>, path: &Path| match result {
+    let (new, part, unpacked) = (file.with_extension("new"), part_folder(&lock)?, unpacked_folder(&lock)?);
+    let was_new = removed(fs::remove_file(&new), &new)?;
+    let was_part = removed(fs::remove_dir_all(&part), &part)?;
+    let was_unpacked = removed(fs::remove_dir_all(&unpacked), &unpacked)?;
+    Ok(removed(fs::remove_file(&file), &file)? || was_new || was_part || was_unpacked)
+}
+
+/// Whether there was something to remove.
+fn removed(result: std::io::Result<()>, path: &Path) -> Result<bool> {
+    match result {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::io(path, error)),
-    };
-    let (new, part) = (file.with_extension("new"), part_folder(&lock)?);
-    let was_new = removed(fs::remove_file(&new), &new)?;
-    let was_part = removed(fs::remove_dir_all(&part), &part)?;
-    Ok(removed(fs::remove_file(&file), &file)? || was_new || was_part)
+    }
 }
 
 /// Deletes the original files of a model that were downloaded or unpacked, once it is installed.
@@ -198,13 +203,28 @@ pub fn remove(name: &str) -> Result<bool> {
 /// # Errors
 /// When they cannot be deleted.
 pub fn delete_part(lock: &AddingLock) -> Result<()> {
-    let folder = part_folder(lock)?;
-    fs::remove_dir_all(&folder).map_err(|error| Error::io(&folder, error))
+    let part = part_folder(lock)?;
+    removed(fs::remove_dir_all(&part), &part)?;
+    delete_unpacked(lock)
 }
 
-/// The folder of original files that are being downloaded or unpacked.
+/// Deletes the files that were unpacked from an archive, and keeps those of a download.
+///
+/// # Errors
+/// When they cannot be deleted.
+pub fn delete_unpacked(lock: &AddingLock) -> Result<()> {
+    let unpacked = unpacked_folder(lock)?;
+    removed(fs::remove_dir_all(&unpacked), &unpacked).map(drop)
+}
+
+/// The folder of original files that are being downloaded.
 pub(crate) fn part_folder(lock: &AddingLock) -> Result<PathBuf> {
     Ok(models_folder()?.join(format!("{}.part", lock.name())))
+}
+
+/// The folder of original files that are being unpacked: another one, because a download is kept for its next try.
+pub(crate) fn unpacked_folder(lock: &AddingLock) -> Result<PathBuf> {
+    Ok(models_folder()?.join(format!("{}.unpacked", lock.name())))
 }
 
 /// Opens a model's file.

@@ -26,8 +26,13 @@ pub use download::download;
 pub use hub::{Hub, Listing};
 #[cfg(feature = "minilm")]
 pub use installed::{
-    AddingLock, InstalledModel, ModelSource, SourceFile, delete_part, install, installed, remove, source_of_folder,
+    AddingLock, InstalledModel, ModelSource, SourceFile, delete_part, delete_unpacked, install, installed, remove,
+    source_of_folder,
 };
 #[cfg(feature = "minilm")]
 pub(crate) use installed::{files_of, model_file, open};
 pub use known::{KnownModel, ModelLanguages};
+
+/// The most bytes of a model's files at a hub, and of all that an archive contains when it is unpacked.
+#[cfg(all(feature = "minilm", feature = "http"))]
+const MOST_BYTES: u64 = 4 << 30;

@@ -53,8 +53,10 @@ fn add(args: &AddModelArgs, out: &mut Out) -> CliResult {
 
 /// Adds a model from a folder or an archive, and returns a line about it.
 fn add_from(known: &KnownModel, path: &Path) -> CliResult<String> {
+    // Before what is there is taken for an archive.
+    let is_folder = std::fs::metadata(path).map_err(|error| Error::io(path, error))?.is_dir();
     let lock = AddingLock::take(known.name, Some(Duration::ZERO))?;
-    if path.is_dir() {
+    if is_folder {
         return install(&lock, known, path, &models::source_of_folder(path)?);
     }
     add_from_archive(&lock, known, path)
@@ -70,7 +72,8 @@ fn add_from_archive(lock: &AddingLock, known: &KnownModel, path: &Path) -> CliRe
     let listening = crate::listen();
     let (folder, source) = models::unpack(lock, path, listening.flag()).map_err(interrupted(NOTHING_LEFT))?;
     let added = install(lock, known, &folder, &source);
-    models::delete_part(lock)?;
+    // Its outcome counts, and the next try empties the folder.
+    let _ = models::delete_unpacked(lock);
     added
 }
 
@@ -137,7 +140,9 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
         let now = &listing.revision;
         note(&match &had.source.revision {
             Some(before) => format!("the files are others than those that were added: {before} then, {now} now"),
-            None => format!("the model was added from {}, whose files the hub does not list", had.source.from),
+            None => {
+                format!("the model was added from {}, whose files cannot be compared with the hub's", had.source.from)
+            }
         });
     }
     let what = describe(known, &listing);
@@ -157,7 +162,8 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
     const KEPT: &str = "what was downloaded is kept; the same command goes on with it";
     let folder = downloaded.map_err(interrupted(KEPT))?;
     let added = install(&lock, known, &folder, &listing.source)?;
-    models::delete_part(&lock)?;
+    // The model is installed, and removing it deletes the folder.
+    let _ = models::delete_part(&lock);
     Ok(Some(added))
 }
 
@@ -204,7 +210,7 @@ fn install(lock: &AddingLock, known: &KnownModel, folder: &Path, source: &ModelS
     bar.finish_and_clear();
     let made = made.map_err(interrupted("the model was not installed; run the command again"))?;
     if before.is_some_and(|before| before.id != made.id) {
-        note("its vectors are others than before: an index with the old ones is embedded again by its next rebuild");
+        note("its vectors are others than before: the next `vault-index sync` embeds the notes again");
     }
     Ok(format!("added {} ({}, {})", known.name, bytes(made.bytes), made.id))
 }

@@ -8,6 +8,7 @@ mod crash;
 mod damage;
 mod doctor;
 #[cfg(feature = "http")]
+#[allow(dead_code, reason = "vault-agent's tests use the rest")]
 mod hub;
 #[cfg(feature = "http")]
 mod models;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands::{command, run, stderr, stdout};
 use crate::hub::{Hub, Mood, Proxy, WEIGHTS};
@@ -92,7 +92,7 @@ fn added_used_and_removed() {
     let newer = add(&vault, &hub);
     assert!(newer.status.success() && stderr(&newer).contains(&"b".repeat(40)), "{}", stderr(&newer));
     assert!(stderr(&newer).contains(&format!("{} then", "a".repeat(40))), "{}", stderr(&newer));
-    assert!(!stderr(&newer).contains("embedded again"), "a blank changes no vector: {}", stderr(&newer));
+    assert!(!stderr(&newer).contains("its vectors"), "a blank changes no vector: {}", stderr(&newer));
     // Another commit with the same files.
     hub.requests();
     hub.is_in(Mood { is_newer: true, commit: Some('c'), ..Mood::default() });
@@ -299,7 +299,7 @@ fn from_a_folder_and_as_a_folder_without_a_network() {
     let add_from = || run(&vault, "vault-index", &["models", "add", NAME, "--from", folder]);
     for added in [add_from(), add_from()] {
         assert!(added.status.success() && is_installed(&vault), "{}", stderr(&added));
-        assert!(!stderr(&added).contains("again"), "the vectors stay the same: {}", stderr(&added));
+        assert!(!stderr(&added).contains("its vectors"), "the vectors stay the same: {}", stderr(&added));
     }
     let other = run(&vault, "vault-index", &["models", "add", "leaf-ir", "--from", folder]);
     assert_eq!(other.status.code(), Some(2));
@@ -422,17 +422,73 @@ fn from_an_archive() {
         let path = archive(&vault, files(), is_compressed);
         let add_from = || run(&vault, "vault-index", &["models", "add", NAME, "--from", path.to_str().unwrap()]);
         let added = add_from();
-        assert!(!stderr(&added).contains("again"), "{}", stderr(&added));
+        assert!(!stderr(&added).contains("its vectors"), "{}", stderr(&added));
         assert_works(&vault, &added);
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
         let failed = add_from();
         assert_eq!(failed.status.code(), Some(2));
         assert!(stderr(&failed).contains("it is damaged") && is_installed(&vault), "{}", stderr(&failed));
-        assert!(!models(&vault).join("gte-small.part").exists());
-        let none = run(&vault, "vault-index", &["models", "add", NAME, "--from", "/no/such/file"]);
-        assert_eq!(none.status.code(), Some(2));
+        assert!(!models(&vault).join("gte-small.unpacked").exists());
     }
+}
+
+#[test]
+fn other_vectors_are_told_and_the_next_sync_makes_them() {
+    let (vault, hub) = (vault(), hub());
+    let mut others = files().clone();
+    *others.get_mut(WEIGHTS).unwrap().last_mut().unwrap() ^= 1;
+    let path = archive(&vault, &others, false);
+    let added = run(&vault, "vault-index", &["models", "add", NAME, "--from", path.to_str().unwrap()]);
+    assert_works(&vault, &added);
+    let now = add(&vault, &hub);
+    for told in ["model.tar, whose files cannot be compared with the hub's", "the next `vault-index sync` embeds"] {
+        assert!(stderr(&now).contains(told), "{}", stderr(&now));
+    }
+    let synced = run(&vault, "vault-index", &["sync", "--json"]);
+    let report: Value = serde_json::from_slice(&synced.stdout).unwrap();
+    assert!(report["embedded"].as_u64() > Some(0) && report["pending"] == 0, "{report}");
+}
+
+#[test]
+fn a_mistyped_path_is_named_and_nothing_is_made() {
+    let vault = vault();
+    let none = run(&vault, "vault-index", &["models", "add", NAME, "--from", "/no/such/folder"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(stderr(&none).contains("/no/such/folder") && !models(&vault).exists(), "{}", stderr(&none));
+}
+
+#[test]
+fn a_model_is_added_although_its_original_files_cannot_be_deleted() {
+    let (vault, hub) = (vault(), hub());
+    std::fs::create_dir_all(models(&vault)).unwrap();
+    std::fs::write(models(&vault).join("gte-small.unpacked"), "a file in the place of the folder").unwrap();
+    let added = add(&vault, &hub);
+    assert!(added.status.success() && is_installed(&vault), "{}", stderr(&added));
+}
+
+#[test]
+fn an_archive_that_fails_costs_no_download() {
+    let (vault, hub) = (vault(), hub());
+    hub.is_in(Mood { hold_at: Some(hub.bytes(WEIGHTS) / 2), ..Mood::default() });
+    kill_when_held(&vault, &hub);
+    hub.requests();
+    let no_archive = vault.root().parent().unwrap().join("typo.tgz");
+    std::fs::write(&no_archive, "no archive").unwrap();
+    let others = BTreeMap::from([("config.json".to_owned(), b"{}".to_vec())]);
+    for path in [&no_archive, Path::new("/no/such/file"), &archive(&vault, &others, true)] {
+        let failed = run(&vault, "vault-index", &["models", "add", NAME, "--from", path.to_str().unwrap()]);
+        assert_eq!(failed.status.code(), Some(2));
+        assert!(!models(&vault).join("gte-small.unpacked").exists(), "{}", path.display());
+    }
+    hub.is_in(Mood::default());
+    assert_works(&vault, &add(&vault, &hub));
+    let requests = hub.requests().join("\n");
+    assert!(!requests.contains("config.json"), "the file before the weights was kept: {requests}");
+
+    let unpacked = models(&vault).join("gte-small.unpacked");
+    std::fs::create_dir(&unpacked).unwrap();
+    assert!(run(&vault, "vault-index", &["models", "remove", NAME]).status.success() && !unpacked.exists());
 }
 
 #[cfg(unix)]
