@@ -5,8 +5,8 @@ PROGRAMS is a folder with the programs of this machine, in any profile; NFPM the
 Claude Code. Packages are installed into fresh folders, from a server on this machine that is the release page and a
 mock registry of PyPI and npm. Then a search runs from each. Prints the seconds from the empty folder to the first
 result, those of all checks, and the sizes of the files; the last lines say what was left out. Needs Linux on x86-64,
-Python 3.9 with jsonschema, pyyaml, tree-sitter and tree-sitter-powershell; and curl, npm, rpm and ruby for the ways
-that use them.
+Python 3.11 with jsonschema, pyyaml, tree-sitter and tree-sitter-powershell; and curl, npm, dpkg, rpm and ruby, and in
+the same environment of Python uv and pipx, for the ways that use them.
 """
 
 import hashlib
@@ -20,6 +20,7 @@ import tarfile
 import tempfile
 import threading
 import time
+import tomllib
 import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -32,8 +33,15 @@ from wrap import COMMANDS, HERE, PLATFORMS, ROOT, VERSION
 
 TARGET, REPOSITORY = "x86_64-unknown-linux-gnu", "example/notes"
 NOTES = ROOT / "testdata" / "vaults" / "demo"
+# Of these, a release has an archive only.
+MUSL = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"]
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
+# As the check of the ACP registry sends it: .github/workflows/client.py of agentclientprotocol/registry, 3de1678.
+INITIALIZE_ACP = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": 1, "clientInfo": {"name": "ACP Registry Validator", "version": "1.0.0"},
+    "clientCapabilities": {"terminal": True, "fs": {"readTextFile": True, "writeTextFile": True},
+                           "_meta": {"terminal_output": True, "terminal-auth": True}}}}
 left_out = []
 # For each way, when its first search had found the note.
 found_at = {}
@@ -46,9 +54,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder).resolve()
         release = make_release(programs, scratch, nfpm)
+        release.claude = claude
         manifests(release, scratch / "manifests", claude)
+        binstall(release)
         with Server(scratch) as server:
-            for way in [pip, npm, install_script, formula, deb, rpm, claude_bundle, image]:
+            for way in [pip, uvx, pipx, npm, install_script, formula, deb, rpm, acp_archive, claude_bundle, claude_code,
+                        image]:
                 home, start = scratch / "homes" / way.__name__, time.monotonic()
                 home.mkdir(parents=True)
                 way(release, home, server)
@@ -89,8 +100,7 @@ def make_release(programs, scratch, nfpm):
     release.sizes = {file.name: file.stat().st_size for file in release.page.iterdir()}
     # The archives of the other systems are built elsewhere; the manifests need only their checksums.
     for target in PLATFORMS:
-        suffix = ".zip" if "windows" in target else ".tar.gz"
-        file = release.page / f"vault-v{VERSION}-{target}{suffix}"
+        file = release.page / archive_name(target)
         if not file.exists():
             file.write_text("another system")
     archives = sorted(release.page.glob("vault-v*"))
@@ -99,6 +109,10 @@ def make_release(programs, scratch, nfpm):
     run([sys.executable, HERE / "release.py", release.page, REPOSITORY, scratch / "manifests"])
     release.manifests = scratch / "manifests"
     return release
+
+
+def archive_name(target):
+    return f"vault-v{VERSION}-{target}" + (".zip" if "windows" in target else ".tar.gz")
 
 
 def manifests(release, folder, claude):
@@ -140,6 +154,10 @@ def manifests(release, folder, claude):
     for line in re.findall(r"`(.*/latest/download/install.*)`", (HERE / "README.md").read_text()):
         line = line.replace("https://github.com/OWNER/NAME", "REPOSITORY").replace("\\|", "|")
         assert f'"{line}"' in view, f"agent-view.ts does not have the line {line}"
+    # Their syntax is PowerShell's, but not that of the parser below.
+    for name in COMMANDS:
+        completions = (release.unpacked / "completions" / f"{name}.ps1").read_text()
+        assert f"Register-ArgumentCompleter -Native -CommandName '{name}'" in completions
     for file in folder.iterdir():
         assert not re.search(r"@[A-Z0-9]+(:[a-z0-9_-]+)?@", file.read_text()), f"{file.name} has a placeholder"
     for shell in ["sh", "bash", "dash"]:
@@ -152,6 +170,36 @@ def manifests(release, folder, claude):
             run([claude, "plugin", "validate", "--strict", place], HOME=str(folder))
     else:
         left_out.append("the plugin for Claude Code: its program is not here")
+
+
+def binstall(release):
+    """Checks that `cargo binstall` finds the archives of a release, and the programs in them."""
+    targets = [*PLATFORMS, *MUSL]
+    archives = {archive_name(target) for target in targets}
+    with tarfile.open(release.page / archive_name(TARGET)) as archive:
+        members = set(archive.getnames())
+    for crate, names in [("vault-agent", COMMANDS[:1]), ("vault-search", COMMANDS[1:])]:
+        package = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text())
+        assert [program["name"] for program in package["bin"]] == names
+        settings = package["package"]["metadata"]["binstall"]
+        found = set()
+        for target in targets:
+            fields = {"repo": f"https://github.com/{REPOSITORY}", "version": VERSION, "target": target, "binary-ext": ""}
+
+            def filled(text):
+                return re.sub(r"\{ ([a-z-]+) \}", lambda field: fields[field[1]], text)
+
+            own = settings | settings.get("overrides", {}).get(target, {})
+            page, _, name = filled(own["pkg-url"]).rpartition("/")
+            assert page == f"https://github.com/{REPOSITORY}/releases/download/v{VERSION}", page
+            assert name.endswith({"tgz": ".tar.gz", "zip": ".zip"}[own["pkg-fmt"]]), name
+            found.add(name)
+            if target == TARGET:
+                for fields["bin"] in names:
+                    assert filled(own["bin-dir"]) in members, filled(own["bin-dir"])
+        # The commands of vault-search are launchers on Windows, which need vault-agent, so cargo builds them there.
+        built_by_cargo = {"vault-agent": set(), "vault-search": {archive_name("x86_64-pc-windows-msvc")}}[crate]
+        assert archives - found == built_by_cargo, archives - found
 
 
 class Server:
@@ -217,54 +265,126 @@ def run(words, expect=0, cwd=None, **environment):
     return done.stdout
 
 
-def works(folder, home):
-    """Checks that each command starts, and that a search finds a note by its meaning."""
+def works(folder, home, starter=(), **environment):
+    """Checks that each command starts, by the words of `starter` if there are any, and that a search finds a note by its
+    meaning."""
     # The index is made by the first of them only.
-    environment = {"HOME": str(home), "VAULT_INDEX_FILE": str(home.parent / "index.db")}
+    environment |= {"HOME": str(home), "VAULT_INDEX_FILE": str(home.parent / "index.db")}
     for name in COMMANDS:
-        version = run([folder / name, "--version"], **environment)
+        version = run([*starter, folder / name, "--version"], **environment)
         assert version == f"{name} {VERSION}\n", version
     # Embedding models behind Ollama and OpenAI-compatible servers need no other program.
-    assert "the feature http" not in run([folder / "vault-index", "models"], VAULT_DIR=str(NOTES), **environment)
-    query = ["--vault", NOTES, "--wait", "60", "--files", "-n", "1", "keeping money aside in case we lose a job"]
-    found = run([folder / "vault-search", *query], **environment)
+    models = run([*starter, folder / "vault-index", "models"], VAULT_DIR=str(NOTES), **environment)
+    assert "the feature http" not in models
+    query = ["--vault", NOTES, "--wait", "240", "--files", "-n", "1", "keeping money aside in case we lose a job"]
+    found = run([*starter, folder / "vault-search", *query], **environment)
     found_at.setdefault(home.name, time.monotonic())
     assert found.splitlines()[-1] == "Money/Emergency fund.md", found
-    run([folder / "vault-search", "--vault", NOTES, "qwxzv"], expect=1, **environment)
+    run([*starter, folder / "vault-search", "--vault", NOTES, "qwxzv"], expect=1, **environment)
+
+
+def has_manuals(share, zsh="site-functions"):
+    """Checks that a folder such as /usr/share has the man pages and completions of each command, as shells find them."""
+    for name in COMMANDS:
+        for file in [f"man/man1/{name}.1", f"bash-completion/completions/{name}",
+                     f"fish/vendor_completions.d/{name}.fish", f"zsh/{zsh}/_{name}"]:
+            assert name in (share / file).read_text(), file
+    assert (share / "man/man1/vault-index-sync.1").exists()
 
 
 def pip(_release, home, server):
     run([sys.executable, "-m", "venv", home / "venv"])
     run([home / "venv/bin/pip", "install", "-q", "--index-url", f"{server.url}/pypi/", "vault-agent"])
     works(home / "venv/bin", home)
-    # uv and pipx install into a folder of their own, and link to the programs.
-    (home / "linked").mkdir()
-    for name in COMMANDS:
-        (home / "linked" / name).symlink_to(home / "venv/bin" / name)
-    works(home / "linked", home)
+    has_manuals(home / "venv/share")
     run([home / "venv/bin/pip", "uninstall", "-q", "-y", "vault-agent"])
-    assert not any((home / "venv/bin" / name).exists() for name in COMMANDS)
+    assert not [file for file in (home / "venv").rglob("*vault*") if not file.is_dir()]
 
 
-def npm(_release, home, server):
+def beside_python(name):
+    """Returns the path of a program that is installed in the environment of this Python, if it is."""
+    return shutil.which(name, path=str(Path(sys.executable).parent))
+
+
+def uvx(release, home, server):
+    program = beside_python("uvx")
+    if not program:
+        left_out.append("uvx: no uv")
+        return
+    settings = {"UV_DEFAULT_INDEX": f"{server.url}/pypi/", "UV_CACHE_DIR": str(home / "cache"), "HOME": str(home),
+                "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never"}
+    works(Path(), home, [program, "--quiet", "--from", "vault-agent"], **settings)
+    starts_from_registries(release, "uvx", [program, "--quiet"], home, **settings)
+
+
+def pipx(_release, home, server):
+    program = beside_python("pipx")
+    if not program:
+        left_out.append("pipx: not installed")
+        return
+    # Else it would get a newer pip first, which this registry does not have.
+    settings = {"PIPX_DISABLE_SHARED_LIBS_AUTO_UPGRADE": "1", "PIP_INDEX_URL": f"{server.url}/pypi/", "HOME": str(home)}
+    run([program, "install", "--quiet", "--backend", "pip", "vault-agent"], **settings)
+    works(home / ".local/bin", home)
+    has_manuals(home / ".local/share")
+    run([program, "uninstall", "vault-agent"], **settings)
+    assert not any((home / ".local/bin" / name).is_symlink() for name in COMMANDS)
+
+
+def npm(release, home, server):
     if not shutil.which("npm"):
         left_out.append("npm and npx: no npm")
         return
     settings = {"npm_config_registry": f"{server.url}/npm/", "npm_config_cache": str(home / "cache"), "HOME": str(home)}
-    run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", home, "vault-agent"], **settings)
-    works(home / "node_modules/.bin", home)
-    installed = [file.name for file in (home / "node_modules").iterdir() if file.name.startswith("vault-agent")]
+    globally = ["--silent", "--no-audit", "--no-fund", "--global", "--prefix", home, "vault-agent"]
+    run(["npm", "install", *globally], **settings)
+    works(home / "bin", home)
+    installed = [file.name for file in (home / "lib/node_modules").rglob("vault-agent*") if (file / "package.json").exists()]
     assert sorted(installed) == ["vault-agent", "vault-agent-linux-x64"], installed
+    for page in ["vault-search.1", "vault-index-sync.1"]:
+        assert "vault" in (home / "share/man/man1" / page).read_text()
+    run(["npm", "uninstall", *globally], **settings)
+    assert not any((home / folder).exists() for folder in ["bin/vault-search", "share/man/man1/vault-search.1"])
     (home / "elsewhere").mkdir()
-    assert speaks_mcp(["npx", "-y", "vault-agent", "mcp", "--vault", NOTES], home / "elsewhere", **settings)
+    starts_from_registries(release, "npx", ["npx", "-y"], home / "elsewhere", **settings)
+
+
+def starts_from_registries(release, runtime, words, home, **environment):
+    """Starts the server and the agent as clients start them by their entries in the registries, with uvx or npx."""
+    packages = json.loads((release.manifests / "server.json").read_text())["packages"]
+    package = next(package for package in packages if package["runtimeHint"] == runtime)
+    arguments = []
+    for argument in package["packageArguments"]:
+        arguments += [argument["value"]] if argument["type"] == "positional" else [argument["name"], NOTES]
+    speaks_mcp([*words, f"{package['identifier']}@{package['version']}", *arguments], home, **environment)
+    agent = json.loads((release.manifests / "agent.json").read_text())["distribution"][runtime]
+    speaks_acp([*words, agent["package"], *agent["args"]], home, **environment)
+
+
+def first_answer(words, request, home, **environment):
+    settings = os.environ | {"HOME": str(home), "VAULT_INDEX_FILE": str(home / "answers.db")} | environment
+    server = subprocess.Popen([str(word) for word in words], cwd=home, env=settings, text=True, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE)
+    with server:
+        # The input stays open until the answer is there, because the agent ends with it.
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        answer = server.stdout.readline()
+    assert answer and server.returncode == 0, f"{words}: {answer or 'no answer'}, exit code {server.returncode}"
+    return json.loads(answer)["result"]
 
 
 def speaks_mcp(words, home, **environment):
-    settings = os.environ | {"HOME": str(home), "VAULT_INDEX_FILE": str(home / "mcp.db")} | environment
-    done = subprocess.run([str(word) for word in words], input=json.dumps(INITIALIZE) + "\n", cwd=home, env=settings,
-                          text=True, timeout=120, stdout=subprocess.PIPE)
-    answer = json.loads(done.stdout.splitlines()[0])
-    return answer["result"]["serverInfo"]["name"] == "vault-agent" and done.returncode == 0
+    assert first_answer(words, INITIALIZE, home, **environment)["serverInfo"]["name"] == "vault-agent"
+
+
+def speaks_acp(words, home, **environment):
+    """Checks that the agent announces a way to log in that the ACP registry accepts."""
+    methods = first_answer(words, INITIALIZE_ACP, home, **environment)["authMethods"]
+    # Without a type, the registry takes it from `_meta`, or takes it for one of the agent.
+    kinds = [method.get("type") or ("terminal" if "terminal-auth" in method.get("_meta", {}) else "agent")
+             for method in methods]
+    assert {"agent", "terminal"} & set(kinds), methods
 
 
 def install_script(release, home, server):
@@ -276,8 +396,7 @@ def install_script(release, home, server):
     run(script, **settings)
     works(home / ".local/bin", home)
     installed = [file for file in (home / ".local").rglob("*") if not file.is_dir()]
-    assert home / ".local/share/man/man1/vault-search.1" in installed
-    assert home / ".local/share/bash-completion/completions/vault-tools" in installed
+    has_manuals(home / ".local/share")
     sizes = {file.stat().st_ino: file.stat().st_size for file in installed}
     assert sum(sizes.values()) < 1.1 * (release.unpacked / "vault-agent").stat().st_size, "the program is there twice"
     # Again, over the first one.
@@ -341,7 +460,7 @@ def formula(release, home, _server):
     if not shutil.which("ruby"):
         left_out.append("the Homebrew formula: no ruby")
         return
-    archive = release.page / f"vault-v{VERSION}-{TARGET}.tar.gz"
+    archive = release.page / archive_name(TARGET)
     stub = ["ruby", HERE / "homebrew_stub.rb", release.manifests / "vault-agent.rb"]
     run([*stub, archive, release.unpacked, home / "prefix"])
     works(home / "prefix/bin", home)
@@ -355,10 +474,26 @@ def deb(release, home, _server):
     if not packages or not shutil.which("dpkg-deb"):
         left_out.append(".deb: no nfpm or no dpkg-deb")
         return
-    run(["dpkg-deb", "--extract", packages[0], home / "root"])
     assert "Depends: libc6 (>= 2.28)" in run(["dpkg-deb", "--info", packages[0]])
-    works(home / "root/usr/bin", home)
-    assert (home / "root/usr/share/man/man1/vault-index-sync.1").exists()
+    root = home / "root"
+    # dpkg refuses to start without the programs of root in PATH, and to install without root.
+    dpkg = ["env", f"PATH={os.environ['PATH']}:/usr/sbin:/sbin", "dpkg", f"--root={root}", "--force-depends"]
+    can_install = os.geteuid() == 0 and shutil.which("dpkg")
+    if can_install:
+        for folder in ["info", "updates"]:
+            (root / "var/lib/dpkg" / folder).mkdir(parents=True)
+        (root / "var/lib/dpkg/status").touch()
+        run([*dpkg, "--install", packages[0]])
+        assert run([*dpkg, "--verify", "vault-agent"]) == ""
+    else:
+        left_out.append(".deb: not root, so it was unpacked and not installed")
+        run(["dpkg-deb", "--extract", packages[0], root])
+    works(root / "usr/bin", home)
+    has_manuals(root / "usr/share", zsh="vendor-completions")
+    if can_install:
+        run([*dpkg, "--remove", "vault-agent"])
+        left = [file for file in (root / "usr").rglob("*") if not file.is_dir()]
+        assert left == [], left
 
 
 def rpm(release, home, _server):
@@ -369,9 +504,31 @@ def rpm(release, home, _server):
     run(["rpm", "--root", home / "root", "--install", "--nodeps", "--noscripts", packages[0]])
     assert "glibc >= 2.28" in run(["rpm", "--query", "--requires", "--package", packages[0]])
     works(home / "root/usr/bin", home)
+    has_manuals(home / "root/usr/share")
     run(["rpm", "--root", home / "root", "--verify", "--nodeps", "vault-agent"])
     run(["rpm", "--root", home / "root", "--erase", "vault-agent"])
     assert not (home / "root/usr/bin/vault-search").is_symlink()
+
+
+def acp_archive(release, home, _server):
+    """Starts the agent as editors start it that install the archive by the ACP registry."""
+    agent = json.loads((release.manifests / "agent.json").read_text())["distribution"]["binary"]["linux-x86_64"]
+    run(["tar", "-xzf", release.page / agent["archive"].rpartition("/")[2], "-C", home])
+    speaks_acp([home / agent["cmd"], *agent["args"]], home)
+
+
+def claude_code(release, home, _server):
+    """Asks Claude Code for the server that `mcp install` has configured, which it starts."""
+    if not release.claude:
+        left_out.append("the server in Claude Code: its program is not here")
+        return
+    # Else both would use the configuration of the person who runs this.
+    os.environ.pop("CLAUDE_CONFIG_DIR", None)
+    program = release.unpacked / "vault-agent"
+    run([program, "mcp", "install", "claude-code", "--vault", NOTES], HOME=str(home))
+    shown = run([release.claude, "mcp", "get", "vault"], HOME=str(home))
+    for line in ["Status: ✔ Connected", f"Command: {program}", f"Args: mcp --vault {NOTES}"]:
+        assert line in shown, shown
 
 
 def claude_bundle(release, home, _server):
@@ -385,7 +542,7 @@ def claude_bundle(release, home, _server):
     words = [config["command"], *config["args"]]
     for name, value in values.items():
         words = [word.replace(name, value) for word in words]
-    assert speaks_mcp(words, home)
+    speaks_mcp(words, home)
 
 
 def image(release, home, _server):

@@ -63,7 +63,7 @@ def main():
     wheel(folder, platform, url, mcp_name, out)
     npm_platform(folder, system, cpu, url, out)
     if sys.argv[2] == "x86_64-unknown-linux-gnu":
-        npm_chooser(url, mcp_name, out)
+        npm_chooser(folder, url, mcp_name, out)
     bundle(folder, system, cpu, url, out)
 
 
@@ -78,6 +78,21 @@ def executables(folder):
 def licenses():
     files = [ROOT / "LICENSE-MIT", ROOT / "LICENSE-APACHE", ROOT / "crates/minilm/PROVENANCE.md"]
     return {file.name: file.read_bytes() for file in files}
+
+
+def manuals(folder):
+    return {f"man/{page.name}": page.read_bytes() for page in sorted((folder / "man").iterdir())}
+
+
+def shared(folder):
+    """Returns the man pages and the completions by their paths in a folder such as /usr/share."""
+    files = {name.replace("man/", "man/man1/"): content for name, content in manuals(folder).items()}
+    for name in COMMANDS:
+        for file, place in [(f"{name}.bash", f"bash-completion/completions/{name}"),
+                            (f"{name}.fish", f"fish/vendor_completions.d/{name}.fish"),
+                            (f"_{name}", f"zsh/site-functions/_{name}")]:
+            files[place] = (folder / "completions" / file).read_bytes()
+    return files
 
 
 def readme(url):
@@ -99,6 +114,9 @@ def wheel(folder, platform, url, mcp_name, out):
     tag, info, files = f"py3-none-{platform}", f"vault_agent-{VERSION}.dist-info", {}
     for name, content in programs.items():
         files[f"vault_agent-{VERSION}.data/scripts/{name}"] = content
+    if not platform.startswith("win"):
+        for name, content in shared(folder).items():
+            files[f"vault_agent-{VERSION}.data/data/share/{name}"] = content
     for name, content in licenses().items():
         files[f"{info}/licenses/{name}"] = content
     metadata = [
@@ -152,16 +170,18 @@ def npm_platform(folder, system, cpu, url, out):
     tarred(out / f"{name}-{VERSION}.tgz", files)
 
 
-def npm_chooser(url, mcp_name, out):
+def npm_chooser(folder, url, mcp_name, out):
     """Writes the package with the commands, which has one optional package for each platform."""
+    pages = manuals(folder)
     platforms = {f"vault-agent-{system}-{cpu}": VERSION for _, system, cpu in PLATFORMS.values()}
     manifest = npm_package({
         "name": "vault-agent", "mcpName": mcp_name, "description": SUMMARY, "repository": url,
         "keywords": ["mcp", "obsidian", "markdown", "notes", "search"], "engines": {"node": ">=18"},
-        "bin": {name: f"bin/{name}.js" for name in COMMANDS}, "optionalDependencies": platforms,
+        "bin": {name: f"bin/{name}.js" for name in COMMANDS}, "man": list(pages),
+        "optionalDependencies": platforms,
     })
     start = (HERE / "npm" / "start.js").read_bytes()
-    files = {"package.json": manifest, "README.md": readme(url).encode(), "start.js": start}
+    files = {"package.json": manifest, "README.md": readme(url).encode(), "start.js": start, **pages}
     for name in COMMANDS:
         files[f"bin/{name}.js"] = f'#!/usr/bin/env node\nrequire("../start.js")("{name}");\n'.encode()
     tarred(out / f"vault-agent-{VERSION}.tgz", {**files, **licenses()})

@@ -81,7 +81,7 @@ main() {
   esac
 
   # As on Alpine, whose ldd names it.
-  if [ $cpu-$system = x86_64-unknown-linux-gnu ] && ldd --version 2>&1 | grep -qi musl; then system=unknown-linux-musl; fi
+  if [ $system = unknown-linux-gnu ] && ldd --version 2>&1 | grep -qi musl; then system=unknown-linux-musl; fi
 
   name=vault-v$version-$cpu-$system
   mkdir -p "$to"
