@@ -178,7 +178,8 @@ pub(super) fn add(open: &OpenVault, request: &AddModelRequest, cancel: Cancel<'_
     models::install(&lock, Some(known), &folder, &listing.source, stop, &|share| {
         guard.is_at(ModelStep::Quantize, f64::from(share));
     })?;
-    models::delete_part(&lock)?;
+    // The model is installed; what is left of the download goes with its removal.
+    let _ = models::delete_part(&lock);
     drop(guard);
     state(open)
 }
