@@ -10,7 +10,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::models::{self, AddingLock, KnownModel};
-use vault_index::{Index, ModelName, Progress, Stage, SyncOptions};
+use vault_index::{ErrorKind as IndexErrorKind, Index, ModelName, Progress, Stage, SyncOptions};
 use vault_search::search::{describe, hub};
 use vault_tools::{Cancel, Error, ErrorKind, Result};
 
@@ -135,7 +135,12 @@ impl Drop for WorkGuard {
 /// # Errors
 /// Those of reading the index; a folder of models that cannot be read.
 pub(super) fn state(open: &OpenVault) -> Result<EmbeddingModelsResult> {
-    let used = super::find::index_state(open)?.index.map(|index| index.model);
+    let status = Index::open(open.vault.path(), open.index.clone()).and_then(|index| index.status());
+    let used = match status {
+        Ok(status) => Some(status.model),
+        Err(error) if error.kind() == IndexErrorKind::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
     let bundled = ModelName::all().into_iter().find(|model| model.name == ModelName::MiniLm.to_string());
     let bundled = bundled.map(|model| EmbeddingModel { name: model.name, description: model.note, installed: true });
     let mut models: Vec<EmbeddingModel> = bundled.into_iter().collect();

@@ -9,12 +9,12 @@ mod messages;
 mod host_messages;
 mod approval;
 mod model;
+mod embedding_models;
 mod macros;
 mod community_plugins;
 mod schema;
 mod excerpt;
 mod find;
-mod embedding_models;
 mod past;
 mod change;
 
