@@ -174,7 +174,7 @@ def manifests(release, folder, claude):
 
 def binstall(release):
     """Checks that `cargo binstall` finds the archives of a release, and the programs in them."""
-    targets = [*PLATFORMS, *MUSL]
+    repository, targets = f"https://github.com/{REPOSITORY}", [*PLATFORMS, *MUSL]
     archives = {archive_name(target) for target in targets}
     with tarfile.open(release.page / archive_name(TARGET)) as archive:
         members = set(archive.getnames())
@@ -184,14 +184,14 @@ def binstall(release):
         settings = package["package"]["metadata"]["binstall"]
         found = set()
         for target in targets:
-            fields = {"repo": f"https://github.com/{REPOSITORY}", "version": VERSION, "target": target, "binary-ext": ""}
+            fields = {"repo": repository, "version": VERSION, "target": target, "binary-ext": ""}
 
             def filled(text):
                 return re.sub(r"\{ ([a-z-]+) \}", lambda field: fields[field[1]], text)
 
             own = settings | settings.get("overrides", {}).get(target, {})
             page, _, name = filled(own["pkg-url"]).rpartition("/")
-            assert page == f"https://github.com/{REPOSITORY}/releases/download/v{VERSION}", page
+            assert page == f"{repository}/releases/download/v{VERSION}", page
             assert name.endswith({"tgz": ".tar.gz", "zip": ".zip"}[own["pkg-fmt"]]), name
             found.add(name)
             if target == TARGET:
@@ -266,8 +266,10 @@ def run(words, expect=0, cwd=None, **environment):
 
 
 def works(folder, home, starter=(), **environment):
-    """Checks that each command starts, by the words of `starter` if there are any, and that a search finds a note by its
-    meaning."""
+    """Checks that each command starts, and that a search finds a note by its meaning.
+
+    `starter` has the words before the name of a command, if a program such as uvx starts it.
+    """
     # The index is made by the first of them only.
     environment |= {"HOME": str(home), "VAULT_INDEX_FILE": str(home.parent / "index.db")}
     for name in COMMANDS:
@@ -284,7 +286,7 @@ def works(folder, home, starter=(), **environment):
 
 
 def has_manuals(share, zsh="site-functions"):
-    """Checks that a folder such as /usr/share has the man pages and completions of each command, as shells find them."""
+    """Checks that a folder such as /usr/share has man pages and completions where programs look for them."""
     for name in COMMANDS:
         for file in [f"man/man1/{name}.1", f"bash-completion/completions/{name}",
                      f"fish/vendor_completions.d/{name}.fish", f"zsh/{zsh}/_{name}"]:
@@ -339,7 +341,7 @@ def npm(release, home, server):
     globally = ["--silent", "--no-audit", "--no-fund", "--global", "--prefix", home, "vault-agent"]
     run(["npm", "install", *globally], **settings)
     works(home / "bin", home)
-    installed = [file.name for file in (home / "lib/node_modules").rglob("vault-agent*") if (file / "package.json").exists()]
+    installed = [file.parent.name for file in (home / "lib/node_modules").rglob("package.json")]
     assert sorted(installed) == ["vault-agent", "vault-agent-linux-x64"], installed
     for page in ["vault-search.1", "vault-index-sync.1"]:
         assert "vault" in (home / "share/man/man1" / page).read_text()
