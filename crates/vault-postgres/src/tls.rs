@@ -185,15 +185,14 @@ impl ServerCertVerifier for Verifier {
         // A certificate that signed itself is trusted by name, as the documentation of PostgreSQL recommends for tests.
         // The library refuses it, because it is one of an authority; but before that, it checks the dates.
         if self.trusted.iter().any(|trusted| trusted == end_entity) {
-            match authorities.verify_server_cert(end_entity, &[], server_name, ocsp_response, now) {
-                Err(rustls::Error::InvalidCertificate(
-                    error @ (CertificateError::Expired
-                    | CertificateError::ExpiredContext { .. }
-                    | CertificateError::NotValidYet
-                    | CertificateError::NotValidYetContext { .. }),
-                )) => return Err(error.into()),
-                // The rest is what its name replaces.
-                _ => {}
+            if let Err(rustls::Error::InvalidCertificate(
+                error @ (CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. }),
+            )) = authorities.verify_server_cert(end_entity, &[], server_name, ocsp_response, now)
+            {
+                return Err(error.into());
             }
             if self.checks_host {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;

@@ -175,7 +175,7 @@ fn prefer_connects_without_tls_where_only_that_is_possible() {
     assert!(elsewhere.contains("no such database"), "{elsewhere}");
     for message in [
         "no pg_hba.conf entry for host \"127.0.0.1\", user \"postgres\", database \"postgres\", SSL encryption",
-        "pg_hba.conf rejects connection for host \"127.0.0.1\", user \"postgres\", database \"postgres\", SSL encryption",
+        "pg_hba.conf rejects connection for host \"127.0.0.1\", user \"ann\", database \"postgres\", SSL encryption",
         "kein pg_hba.conf-Eintrag für Host »127.0.0.1«, Benutzer »postgres«, Datenbank »postgres«, SSL-Verschlüsselung",
     ] {
         let refuses = Speaks::RefusesTls("28000", message);
