@@ -639,7 +639,7 @@ export interface PluginList {
 
 /** A plugin of the list, in its author's words. */
 export interface CommunityPlugin {
-  /** Its id, by which the app knows it. */
+  /** Its id in Obsidian. */
   id: string;
   /** Its name. */
   name: string;
