@@ -14,6 +14,7 @@ mod hub;
 mod models;
 mod output;
 mod rerank;
+#[cfg(feature = "http")]
 mod small_model;
 #[cfg(target_os = "linux")]
 mod terminal;
