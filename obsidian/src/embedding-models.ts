@@ -9,7 +9,7 @@ import { visible } from "./views/text";
 /** How often the progress is asked for, in milliseconds. */
 const EVERY = 300;
 
-const STEPS: Record<ModelStep, string> = { download: "Downloading", quantize: "Making it smaller", embed: "Embedding your notes with" };
+const STEPS: Record<ModelStep, string> = { download: "Downloading", quantize: "Quantizing", embed: "Embedding your notes with" };
 
 export class EmbeddingModelSettings {
   private reading = 0;

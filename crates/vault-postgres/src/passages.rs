@@ -96,7 +96,7 @@ impl WritePassages for VaultStore {
         let skipped: Vec<i64> = serde_json::from_str(skipped).unwrap_or_default();
         let mut pending: Vec<PendingText> = Vec::new();
         while pending.len() < limit && !notes.is_empty() {
-            // Every note has at least one text; one without was deleted meanwhile.
+            // Every note has at least one text, or is not needed any more.
             let some: Vec<i64> =
                 notes.iter().take((limit - pending.len()).min(256)).map(|note| i64::from(note.0)).collect();
             let sql = "SELECT at, note.id, NULL, NULL, NULL, file_title, NULL, NULL

@@ -92,7 +92,7 @@ fn tidy_at(schema: &Value, value: &mut Value, at: &str, read: &mut Vec<String>) 
     }
 }
 
-/// Arguments for which 0 means the default, because models send it for "no limit".
+/// Arguments for which 0 means the default.
 const COUNTS: [&str; 2] = ["limit", "top_k"];
 
 fn is_zero(value: &Value) -> bool {

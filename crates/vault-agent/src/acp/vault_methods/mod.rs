@@ -1,9 +1,11 @@
 //! Methods beside those of the protocol, named `_vault/…`, for clients that show a vault without a model: search, related
 //! notes, missing links, the journal, macros, and changes that a person approves by the digest of what was shown; for
-//! their settings the model of conversations and those of the search by meaning; and community plugins of Obsidian that fit an instruction.
+//! their settings the model of conversations and those of the search by meaning; and community plugins of Obsidian that
+//! fit an instruction.
 //!
-//! They need no session, no model and no key. Only those about the model connect to it, and only the download of the list
-//! of plugins connects to its address. `$/cancel_request` cancels them.
+//! They need no session, no model and no key. Only those about the model of conversations connect to it, only the
+//! download of a model and its description connect to the hub, and only that of the list of plugins to its address.
+//! `$/cancel_request` cancels them.
 
 mod messages;
 mod host_messages;
