@@ -39,12 +39,13 @@ SEARCH = 'vault-search --vault ~/Notes -n 1 --wait 300 "keeping money aside in c
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    ways, before = (["cargo"], "Until then, build") if sys.argv[1] == "cargo" else (["curl", "pip", "npm"], "Once 0.1 is")
+    with_cargo = sys.argv[1] == "cargo"
+    ways, before = (["cargo"], "Until then, build") if with_cargo else (["curl", "pip", "npm"], "Once 0.1 is published")
     block = re.search(rf"{before}.*?```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     lines = [line.partition("  #")[0].strip() for line in block.splitlines()]
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder).resolve()
-        if ways != ["cargo"]:
+        if not with_cargo:
             make_release(Path(sys.argv[1]).resolve(), scratch, "")
         with Server(scratch) as server:
             for way in ways:
