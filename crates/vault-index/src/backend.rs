@@ -4,9 +4,10 @@
 //! gives the same results, passage by passage. `vault-postgres` is such a store.
 //!
 //! A store implements the questions of a search ([`ReadStore`], the sum of [`ReadNotes`], [`ReadNames`], [`ReadLinks`],
-//! [`ReadWords`], [`ReadPassages`] and [`ReadVectors`]), those of link queries and reports ([`ReadContents`]), and what
-//! the indexer asks and changes besides ([`WriteStore`], the sum of the same and [`WriteNotes`], [`WriteLinks`], [`WriteWords`], [`WritePassages`] and [`WriteVectors`]). All
-//! of them take `&self`, are called by one thread at a time, and wait: there is no asynchronous runtime here.
+//! [`ReadWords`], [`ReadPassages`], [`ReadVectors`] and [`Prefetch`]), those of link queries and reports
+//! ([`ReadContents`]), and what the indexer asks and changes besides ([`WriteStore`], the sum of the same and
+//! [`WriteNotes`], [`WriteLinks`], [`WriteWords`], [`WritePassages`] and [`WriteVectors`]). All of them take `&self`, are
+//! called by one thread at a time, and wait: there is no asynchronous runtime here.
 //!
 //! [`Options::database`](crate::Options::database) makes an [`Index`](crate::Index) of such a store.
 //!
@@ -21,7 +22,7 @@ pub use crate::indexer::StoredVectors;
 pub use crate::note::TitleSource;
 pub use crate::store::{
     Anchors, Batch, Database, DatabaseIndex, DatabaseReader, EmbeddingKey, Field, Holder, LinkRow, Name, NamedNote,
-    NewNote, NewPassage, NoteFields, NoteMeta, NoteRow, PassageFields, PassageRow, PassageText, PendingText,
+    NewNote, NewPassage, NoteFields, NoteMeta, NoteRow, PassageFields, PassageRow, PassageText, PendingText, Prefetch,
     PropertyValue, ReadContents, ReadLinks, ReadNames, ReadNotes, ReadPassages, ReadStore, ReadVectors, ReadWords,
     Slot, StoredFile, StoredLink, StoredTexts, VectorReader, Word, WriteLinks, WriteNotes, WritePassages, WriteStore,
     WriteVectors, WriteWords, has_key, ids_of, key_of, least_size, may_share, number_of,
@@ -36,7 +37,7 @@ use crate::files::WalkRules;
 use crate::indexer::{Indexer, SyncOptions, is_of};
 use crate::note::ParseOptions;
 use crate::report::Report;
-use crate::search::Searcher;
+use crate::search::{Searcher, ask_for_snapshot};
 use crate::store::Store;
 use crate::vectors::QuantizedRow;
 
@@ -68,6 +69,7 @@ pub fn sync(
 /// # Errors
 /// If the store cannot be read.
 pub fn searcher(store: impl ReadStore + 'static, embedder: Arc<dyn Embedder>) -> Result<Searcher> {
+    store.prefetch(&mut || ask_for_snapshot(&store))?;
     let usable = is_of(store.embedder()?, &*embedder);
     Searcher::new(Box::new(Mutex::new(store)), Arc::new(move || Ok(Arc::clone(&embedder))), usable)
 }

@@ -391,7 +391,9 @@ impl Index {
         let searcher = match &self.database {
             Some(database) => {
                 let (source, usable) = self.read(|store| self.query_source(store))?;
-                Searcher::new(database.snapshot()?, source, usable)?
+                // The connection that has just been used; the next look for changes opens another.
+                let reader = lock(&self.database_reader).take().map_or_else(|| database.reader(), Ok)?;
+                Searcher::new(reader.into_snapshot(), source, usable)?
             }
             None => {
                 let store = Store::open_read(&self.file)?;

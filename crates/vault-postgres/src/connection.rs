@@ -2,13 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 
+use postgres::Client;
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Row};
+use vault_index::backend::Prefetch;
 use vault_index::{Error, ErrorKind, Result};
 
 use crate::copy::NewRows;
 use crate::error::described;
 use crate::nul::unescape;
+use crate::prefetch::{Collected, KEPT, Key, Keyed, Prefetched, Statement, united};
+use crate::row::{Row, Rows};
 use crate::schema::VERSION;
 
 /// One vault in the database, to read or to write: what [`backend`](vault_index::backend) asks for.
@@ -20,6 +23,8 @@ pub struct VaultStore {
     pub(crate) new: RefCell<NewRows>,
     /// Whether a transaction is open that writes.
     pub(crate) is_writing: Cell<bool>,
+    /// Of a reader: the answers that it was told to prefetch.
+    pub(crate) prefetched: RefCell<Option<Prefetched>>,
     /// Whether this session holds the lock of the vault's writer.
     pub(crate) has_lock: Cell<bool>,
 }
@@ -60,7 +65,14 @@ pub(crate) fn text<'a>(text: &'a (impl ToSql + Sync)) -> Param<'a> {
 impl VaultStore {
     pub(crate) fn new(client: Client, vault: i32) -> Self {
         let (new, is_writing, has_lock) = (RefCell::default(), Cell::new(false), Cell::new(false));
-        Self { client: RefCell::new(client), vault, new, is_writing, has_lock }
+        Self { client: RefCell::new(client), vault, new, is_writing, prefetched: RefCell::default(), has_lock }
+    }
+
+    /// One state of a vault, whose answers can be prefetched.
+    pub(crate) fn new_reader(client: Client, vault: i32) -> Self {
+        let store = Self::new(client, vault);
+        store.prefetched.replace(Some(Prefetched::default()));
+        store
     }
 
     /// Runs `work` with the connection. No row is waiting to be written then.
@@ -77,11 +89,61 @@ impl VaultStore {
         work(&mut self.client.borrow_mut()).map_err(described)
     }
 
+    /// Whether questions are collected, so that answers may be empty.
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.prefetched.borrow().as_ref().is_some_and(|prefetched| prefetched.collected.is_some())
+    }
+
     /// The rows of a query in which `@vault` is the id of the vault. It is part of the text, so that the server looks at
     /// the partitions of this vault only.
-    pub(crate) fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
-        let sql = self.sql(sql);
-        self.with(|client| client.query_typed(&sql, params))
+    pub(crate) fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Rows> {
+        let statement = Statement::new(self.sql(sql), params);
+        if let Some(rows) = self.prefetched.borrow_mut().as_mut().and_then(|known| known.rows(&statement)) {
+            return Ok(rows);
+        }
+        Ok(Rows::new(self.fetch(&[statement])?.pop().unwrap_or_default()))
+    }
+
+    /// As [`rows`](Self::rows), for large answers that are asked for once: they are not kept.
+    pub(crate) fn take_rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Rows> {
+        let rows = self.rows(sql, params)?;
+        if self.is_collecting() {
+            return Ok(rows);
+        }
+        if let Some(prefetched) = &mut *self.prefetched.borrow_mut() {
+            prefetched.statements.remove(&Statement::new(self.sql(sql), params));
+        }
+        Ok(rows)
+    }
+
+    /// The rows of a key.
+    pub(crate) fn rows_of_key(&self, of: &'static Keyed, key: Key) -> Result<Rows> {
+        if let Some(rows) = self.prefetched.borrow_mut().as_mut().and_then(|known| known.rows_of_key(of, &key)) {
+            return Ok(rows);
+        }
+        let statement = Statement::keyed(self.sql(of.sql), std::slice::from_ref(&key));
+        Ok(Rows::new(self.fetch(&[statement])?.pop().unwrap_or_default()))
+    }
+
+    /// The rows of a key, if it was prefetched.
+    pub(crate) fn known_rows_of_key(&self, of: &Keyed, key: Key) -> Option<Rows> {
+        self.prefetched.borrow().as_ref()?.keyed.get(&(of.sql, key)).cloned()
+    }
+
+    /// The rows of a query, if it was prefetched.
+    pub(crate) fn known_rows(&self, sql: &str, params: &[Param<'_>]) -> Option<Rows> {
+        self.prefetched.borrow().as_ref()?.statements.get(&Statement::new(self.sql(sql), params)).cloned()
+    }
+
+    /// The rows of each statement, in one round trip.
+    fn fetch(&self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {
+        let (sql, params) = united(statements);
+        let mut rows: Vec<Vec<Row>> = statements.iter().map(|_| Vec::new()).collect();
+        for row in self.with(|client| client.query_typed(&sql, &params))? {
+            let part: Row = row.try_get(1).map_err(described)?;
+            rows[row.get::<_, i32>(0) as usize].push(part);
+        }
+        Ok(rows)
     }
 
     /// The rows of a query, converted.
@@ -104,9 +166,15 @@ impl VaultStore {
         Ok(self.first(sql, params, |row| row.get(0))?.unwrap_or(false))
     }
 
-    /// Runs a statement without results.
+    /// Runs a statement that writes. Returns the number of rows that it returns.
+    pub(crate) fn write(&self, sql: &str, params: &[Param<'_>]) -> Result<usize> {
+        let sql = self.sql(sql);
+        self.with(|client| client.query_typed(&sql, params)).map(|rows| rows.len())
+    }
+
+    /// Runs a statement that writes and returns nothing.
     pub(crate) fn run(&self, sql: &str, params: &[Param<'_>]) -> Result<()> {
-        self.rows(sql, params).map(drop)
+        self.write(sql, params).map(drop)
     }
 
     /// Runs statements without values.
@@ -123,6 +191,45 @@ impl VaultStore {
     pub(crate) fn check_version(&self) -> Result<()> {
         let version = self.first("SELECT version FROM schema_version", &[], |row| row.get::<_, i64>(0))?;
         check_version(version)
+    }
+}
+
+impl Prefetch for VaultStore {
+    fn prefetches(&self) -> bool {
+        self.prefetched.borrow().is_some()
+    }
+
+    fn prefetch(&self, ask: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        if self.is_collecting() {
+            return ask();
+        }
+        match &mut *self.prefetched.borrow_mut() {
+            None => return Ok(()),
+            Some(prefetched) => {
+                if prefetched.bytes > KEPT {
+                    *prefetched = Prefetched::default();
+                }
+                prefetched.collected = Some(Collected::default());
+            }
+        }
+        let asked = ask();
+        let collected = self.prefetched.borrow_mut().as_mut().and_then(|prefetched| prefetched.collected.take());
+        asked?;
+        let Collected { mut statements, keyed } = collected.unwrap_or_default();
+        let alone = statements.len();
+        statements.extend(keyed.iter().map(|(of, keys)| Statement::keyed(self.sql(of.sql), keys)));
+        if statements.is_empty() {
+            return Ok(());
+        }
+        let mut rows = self.fetch(&statements)?;
+        if let Some(prefetched) = &mut *self.prefetched.borrow_mut() {
+            prefetched.bytes += rows.iter().flatten().map(Row::bytes).sum::<usize>();
+            for ((of, keys), rows) in keyed.iter().zip(rows.drain(alone..)) {
+                prefetched.keep(of, keys, rows);
+            }
+            prefetched.statements.extend(statements.into_iter().zip(rows.into_iter().map(Rows::new)));
+        }
+        Ok(())
     }
 }
 

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
-use postgres::Row;
 use vault_index::backend::{
-    ContentHash, DatabaseReader, Name, NoteMeta, ReadContents, ReadNotes, StoredFile, StoredLink, least_size, number_of,
+    ContentHash, DatabaseReader, Name, NoteMeta, ReadContents, ReadNotes, ReadStore, StoredFile, StoredLink,
+    least_size, number_of,
 };
 use vault_index::{FileId, NoteWarning, Result, SkippedNote, VaultPath};
 
-use crate::connection::{VaultStore, int, ints, string, text};
-use crate::database::BEGIN_READING;
+use crate::connection::{VaultStore, check_version, int, ints, string, text};
+use crate::database::{BEGIN_READING, VERSIONS, value};
 use crate::names::IS_NAME;
-use crate::notes::{NOTE_META, UNREAD, file_id, note_meta, os_path, path, stored_file, warning};
+use crate::notes::{NOTE_METAS, UNREAD, file_id, note_meta, os_path, path, stored_file, warning};
+use crate::prefetch::Prefetched;
+use crate::row::Row;
 use crate::schema::equals;
 
 impl ReadContents for VaultStore {
@@ -65,7 +68,7 @@ impl ReadContents for VaultStore {
     }
 
     fn note_metas(&self) -> Result<Vec<NoteMeta>> {
-        self.rows(&format!("{NOTE_META} ORDER BY file.path"), &[])?.iter().map(note_meta).collect()
+        self.rows(NOTE_METAS, &[])?.iter().map(note_meta).collect()
     }
 
     fn notes_of(&self, passages: &[i64]) -> Result<BTreeSet<FileId>> {
@@ -85,7 +88,7 @@ impl ReadContents for VaultStore {
         let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
         let sql = "SELECT file, skipped, kind, line, message FROM warning WHERE vault = @vault
              ORDER BY file, line NULLS FIRST, n";
-        for row in &self.rows(sql, &[])? {
+        for row in self.rows(sql, &[])?.iter() {
             let path = string(row, 0);
             if row.get::<_, i16>(1) != 0 {
                 skipped.push(SkippedNote::new(path, string(row, 4)));
@@ -171,8 +174,14 @@ impl ReadContents for VaultStore {
 
 impl DatabaseReader for VaultStore {
     fn renew(&self) -> Result<()> {
-        self.batch(&format!("COMMIT; {BEGIN_READING}"))?;
-        self.check_version()
+        *self.prefetched.borrow_mut() = Some(Prefetched::default());
+        let sql = format!("COMMIT; {BEGIN_READING}; {VERSIONS}");
+        let messages = self.with(|client| client.simple_query(&sql))?;
+        check_version(value(&messages, "version"))
+    }
+
+    fn into_snapshot(self: Box<Self>) -> Box<Mutex<dyn ReadStore>> {
+        Box::new(Mutex::new(*self))
     }
 }
 

@@ -1,10 +1,11 @@
 //! A database with the indexes of many vaults: creating, sharing and opening them.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use postgres::config::{SslMode, SslNegotiation};
 use postgres::error::SqlState;
-use postgres::{Client, Config};
+use postgres::{Client, Config, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use vault_index::{Embedder, Error, ErrorKind, Result};
 
@@ -188,10 +189,18 @@ impl Database {
     /// [`ErrorKind::NotFound`] for a vault that does not exist or that this user may not read;
     /// [`ErrorKind::OtherFormat`]; [`ErrorKind::Store`].
     pub fn reader(&self, vault: &str) -> Result<VaultStore> {
-        let (store, _) = self.open(vault)?;
-        store.batch(BEGIN_READING)?;
-        store.check_version()?;
-        Ok(store)
+        let mut client = self.dial().map_err(described)?;
+        // All in one round trip, whose messages have no parameters.
+        let name: String = vault.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let sql = format!(
+            "{BEGIN_READING}; {}; {VERSIONS};
+             SELECT id FROM vault_search.vault WHERE name = convert_from(decode('{name}', 'hex'), 'UTF8')",
+            settings()
+        );
+        let messages = client.simple_query(&sql).map_err(described)?;
+        check_version(value(&messages, "version"))?;
+        let id = value(&messages, "id").ok_or_else(|| no_vault(vault))?;
+        Ok(VaultStore::new_reader(client, id))
     }
 
     /// Opens a vault for a sync with this model. Waits for another writer of the same vault for `wait` at most.
@@ -251,16 +260,31 @@ impl Database {
     /// Statements have a limit of time, unless the user, the role or the server has set one.
     fn connect(&self) -> Result<Client> {
         let mut client = self.dial().map_err(described)?;
-        let settings = format!(
-            "SELECT set_config('statement_timeout', '{}', false) FROM pg_settings
-               WHERE name = 'statement_timeout' AND source = 'default';
-             SELECT set_config('search_path', 'vault_search, ' || quote_ident(nspname) || ', pg_temp', false)
-             FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'",
-            STATEMENT_LIMIT.as_millis()
-        );
-        client.batch_execute(&settings).map_err(described)?;
+        client.batch_execute(&settings()).map_err(described)?;
         Ok(client)
     }
+}
+
+/// What [`Database::connect`] sets.
+fn settings() -> String {
+    format!(
+        "SELECT set_config('statement_timeout', '{}', false) FROM pg_settings
+           WHERE name = 'statement_timeout' AND source = 'default';
+         SELECT set_config('search_path', 'vault_search, ' || quote_ident(nspname) || ', pg_temp', false)
+         FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'",
+        STATEMENT_LIMIT.as_millis()
+    )
+}
+
+/// Reads the version of the tables.
+pub(crate) const VERSIONS: &str = "SELECT version FROM vault_search.schema_version";
+
+/// The value of a column in the first row that has it.
+pub(crate) fn value<T: FromStr>(messages: &[SimpleQueryMessage], column: &str) -> Option<T> {
+    messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.try_get(column).ok().flatten()?.parse().ok(),
+        _ => None,
+    })
 }
 
 /// The error of adding a vault.

@@ -1,10 +1,10 @@
 //! The index of one vault, as [`Index`](vault_index::Index) uses it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use vault_index::backend::{self, Batch, DatabaseIndex, DatabaseReader, ReadStore, WriteStore};
+use vault_index::backend::{self, Batch, DatabaseIndex, DatabaseReader, WriteStore};
 use vault_index::{Embedder, Error, ErrorKind, Result};
 
 use crate::connection::VaultStore;
@@ -44,10 +44,6 @@ impl DatabaseIndex for VaultIndex {
 
     fn reader(&self) -> Result<Box<dyn DatabaseReader>> {
         Ok(Box::new(self.database.reader(&self.vault)?))
-    }
-
-    fn snapshot(&self) -> Result<Box<Mutex<dyn ReadStore>>> {
-        Ok(Box::new(Mutex::new(self.database.reader(&self.vault)?)))
     }
 
     fn writer(&self, embedder: &dyn Embedder, wait: Duration) -> Result<Box<dyn WriteStore>> {

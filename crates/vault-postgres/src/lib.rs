@@ -49,6 +49,8 @@
 mod error;
 mod nul;
 mod schema;
+mod row;
+mod prefetch;
 mod copy;
 mod connection;
 mod tls;

@@ -1,12 +1,12 @@
 //! Rows of links.
 
-use postgres::Row;
 use postgres::types::Type;
 use vault_index::backend::{ReadLinks, StoredLink, WriteLinks, ids_of};
 use vault_index::{FileId, LinkKind, Result};
 
 use crate::connection::{Param, VaultStore, int, optional_string, string};
 use crate::notes::file_id;
+use crate::row::Row;
 
 /// In the order of their numbers in the column `kind`.
 pub(crate) const KINDS: [LinkKind; 3] = [LinkKind::Wikilink, LinkKind::Markdown, LinkKind::Embed];

@@ -1,25 +1,62 @@
 //! Names of notes.
 
-use postgres::Row;
 use vault_index::backend::{Name, NamedNote, ReadNames, may_share};
 use vault_index::{FileId, Result};
 
 use crate::connection::{VaultStore, int, string, text};
 use crate::notes::{file_id, path};
 use crate::nul::escape;
+use crate::prefetch::{Key, Keyed};
+use crate::row::Row;
 
 /// For rows of `name`: whether it counts as a name of the note.
-pub(crate) const IS_NAME: &str = "NOT (is_heading AND text IN (SELECT text FROM shared_heading WHERE vault = @vault))";
+macro_rules! is_name {
+    () => {
+        "NOT (is_heading AND text IN (SELECT text FROM shared_heading WHERE vault = @vault))"
+    };
+}
+
+pub(crate) const IS_NAME: &str = is_name!();
+
+const NAMED: Keyed = Keyed {
+    sql: concat!(
+        "SELECT name.key, name.note, file.path, name.text
+         FROM name JOIN file ON file.id = name.note AND file.vault = @vault
+         WHERE name.vault = @vault AND key = ANY($1) AND ",
+        is_name!()
+    ),
+    also: None,
+};
+
+/// The second column is the note.
+const NAMES: Keyed = Keyed {
+    sql: concat!(
+        "SELECT note, note, key, text, is_heading FROM name WHERE vault = @vault AND note = ANY($1) AND ",
+        is_name!(),
+        " ORDER BY note, n"
+    ),
+    also: None,
+};
+
+/// The names of the notes whose titles and aliases have a word of every stem.
+const NAMES_WITH: Keyed = Keyed {
+    sql: concat!(
+        "SELECT ($1)[1], name.note, key, text, is_heading FROM (
+           SELECT holder FROM posting JOIN vocabulary ON vocabulary.vault = @vault AND word = term
+           WHERE posting.vault = @vault AND field < 2 AND (stem = ANY($1) OR word = ANY($1) AND stem IS NULL)
+           GROUP BY holder HAVING count(DISTINCT coalesce(stem, word)) = cardinality($1)) AS named
+         JOIN name ON name.vault = @vault AND name.note = named.holder WHERE ",
+        is_name!(),
+        " ORDER BY name.note, n"
+    ),
+    also: Some((1, NAMES.sql)),
+};
 
 impl ReadNames for VaultStore {
     fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>> {
-        let sql = format!(
-            "SELECT name.note, file.path, name.text FROM name JOIN file ON file.id = name.note AND file.vault = @vault
-             WHERE name.vault = @vault AND key = $1 AND {IS_NAME}"
-        );
-        let rows = self.rows(&sql, &[text(&escape(key))])?;
+        let rows = self.rows_of_key(&NAMED, Key::Text(escape(key).into_owned()))?;
         rows.iter()
-            .map(|row| Ok(NamedNote { note: file_id(row, 0), path: path(row, 1)?, text: string(row, 2) }))
+            .map(|row| Ok(NamedNote { note: file_id(row, 1), path: path(row, 2)?, text: string(row, 3) }))
             .collect()
     }
 
@@ -36,11 +73,12 @@ impl ReadNames for VaultStore {
     }
 
     fn names_of(&self, note: FileId) -> Result<Vec<Name>> {
-        let sql = format!(
-            "SELECT key, text, is_heading FROM name WHERE vault = @vault AND note = $1 AND {IS_NAME} ORDER BY n"
-        );
-        let name = |row: &Row| Name { key: string(row, 0), text: string(row, 1), is_heading: row.get(2) };
-        self.all(&sql, &[int(&note.0.into())], name)
+        let name = |row: &Row| Name { key: string(row, 2), text: string(row, 3), is_heading: row.get(4) };
+        Ok(self.rows_of_key(&NAMES, Key::Int(note.0.into()))?.iter().map(name).collect())
+    }
+
+    fn ask_for_names(&self, stems: &[String]) -> Result<()> {
+        stems.iter().try_for_each(|stem| self.rows_of_key(&NAMES_WITH, stem.as_str().into()).map(drop))
     }
 }
 

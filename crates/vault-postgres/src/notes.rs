@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use postgres::Row;
 use postgres::types::Type;
 use serde::de::DeserializeOwned;
 use vault_index::backend::{
@@ -13,6 +12,8 @@ use vault_index::{FileId, FileKind, Result, TagCount, VaultPath, Warning};
 
 use crate::connection::{VaultStore, damaged, int, optional_string, string, text};
 use crate::nul::escape;
+use crate::prefetch::{Key, Keyed};
+use crate::row::Row;
 use crate::schema::equals;
 
 /// In the order of their numbers in the column `kind`.
@@ -25,11 +26,24 @@ pub(crate) const UNREAD: [u8; 32] = [0; 32];
 const FOUND_BY_WALK: i16 = 2;
 
 /// The title is NULL if it is the first heading of many notes.
-pub(crate) const NOTE_META: &str = "SELECT note.id, file.path,
-    CASE WHEN title_source = 1 AND title IN (SELECT text FROM shared_heading WHERE vault = @vault) THEN NULL
-      ELSE title END,
-    note.tags, file.modified_ns
-  FROM note JOIN file ON file.id = note.id AND file.vault = @vault WHERE note.vault = @vault";
+macro_rules! note_meta {
+    ($($more:literal)?) => {
+        concat!(
+            "SELECT note.id, file.path,
+               CASE WHEN title_source = 1 AND title IN (SELECT text FROM shared_heading WHERE vault = @vault) THEN NULL
+                 ELSE title END,
+               note.tags, file.modified_ns
+             FROM note JOIN file ON file.id = note.id AND file.vault = @vault WHERE note.vault = @vault ",
+            $($more)?
+        )
+    };
+}
+
+pub(crate) const NOTE_METAS: &str = note_meta!("ORDER BY file.path");
+
+const META: Keyed = Keyed { sql: note_meta!("AND note.id = ANY($1)"), also: None };
+
+const ANCHORS: Keyed = Keyed { sql: "SELECT id, anchors FROM note WHERE vault = @vault AND id = ANY($1)", also: None };
 
 /// The condition that a tag is nested below another one: its key is between `key/` and `key0`, because `0` follows `/`.
 fn is_below(table: &str, key: &str) -> String {
@@ -50,7 +64,7 @@ pub(crate) fn path(row: &Row, column: usize) -> Result<VaultPath> {
     VaultPath::new(&text).ok_or_else(|| damaged(format!("the index has {text:?} for a path")))
 }
 
-/// A row of [`NOTE_META`].
+/// A row of [`NOTE_METAS`].
 pub(crate) fn note_meta(row: &Row) -> Result<NoteMeta> {
     let path = path(row, 1)?;
     let title = optional_string(row, 2);
@@ -94,13 +108,12 @@ impl ReadNotes for VaultStore {
     }
 
     fn note_meta(&self, id: FileId) -> Result<Option<NoteMeta>> {
-        let rows = self.rows(&format!("{NOTE_META} AND note.id = $1"), &[int(&id.0.into())])?;
+        let rows = self.rows_of_key(&META, Key::Int(id.0.into()))?;
         rows.first().map(note_meta).transpose()
     }
 
     fn anchors(&self, id: FileId) -> Result<Option<Anchors>> {
-        let sql = "SELECT anchors FROM note WHERE vault = @vault AND id = $1";
-        self.first(sql, &[int(&id.0.into())], |row| json(row, 0))
+        Ok(self.rows_of_key(&ANCHORS, Key::Int(id.0.into()))?.first().map(|row| json(row, 1)))
     }
 
     fn notes_with_tag(&self, key: &str) -> Result<Vec<FileId>> {
@@ -246,8 +259,7 @@ impl WriteNotes for VaultStore {
                i AS (DELETE FROM property WHERE vault = @vault AND note = $1)
              DELETE FROM note WHERE vault = @vault AND id = $1 RETURNING id"
         );
-        let removed = self.rows(&sql, &[int(&id.0.into()), int(&links.start), int(&links.end)])?;
-        Ok(!removed.is_empty())
+        Ok(self.write(&sql, &[int(&id.0.into()), int(&links.start), int(&links.end)])? > 0)
     }
 
     fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {

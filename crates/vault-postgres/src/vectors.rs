@@ -13,6 +13,7 @@ use vault_index::backend::{Codes, EmbeddingKey, Interval, ReadVectors, VectorRea
 use vault_index::{Embedder, Error, ErrorKind, Result};
 
 use crate::connection::{VaultStore, damaged, int, ints};
+use crate::prefetch::{Key, Keyed};
 
 /// Unused vectors are kept up to this number plus half of those in use, as in an index file.
 const UNUSED_KEPT: usize = 1000;
@@ -22,6 +23,9 @@ const MAX_SLOTS: usize = 1 << 26;
 
 /// The longest row that [`check_vector`] accepts.
 const MAX_NORM: f64 = 1.001;
+
+const VECTOR: Keyed =
+    Keyed { sql: "SELECT id, embedding::real[] FROM embedding WHERE vault = @vault AND id = ANY($1)", also: None };
 
 /// A bound of the difference between pgvector's inner product of `query` with a row and `rescore` of both.
 fn bound(query: &[f32]) -> f32 {
@@ -53,9 +57,12 @@ impl ReadVectors for VaultStore {
 
     fn vectors(&self) -> Result<VectorReader<'_>> {
         Ok(Box::new(|slot| {
-            let sql = "SELECT embedding::real[] FROM embedding WHERE vault = @vault AND id = $1";
-            let vector = self.first(sql, &[int(&slot)], |row| row.get::<_, Vec<f32>>(0))?;
-            vector.ok_or_else(|| damaged(format!("vector {slot} is missing")))
+            let rows = self.rows_of_key(&VECTOR, Key::Int(slot))?;
+            match rows.first() {
+                Some(row) => Ok(row.get(1)),
+                None if self.is_collecting() => Ok(vec![0.0; self.embedder()?.map_or(0, |(_, dimensions)| dimensions)]),
+                None => Err(damaged(format!("vector {slot} is missing"))),
+            }
         }))
     }
 
@@ -70,8 +77,8 @@ impl ReadVectors for VaultStore {
         let sql =
             "SELECT string_agg(int4send(id::integer) || float4send(-(embedding <#> $1::real[]::vector)::real), '')
              FROM embedding WHERE vault = @vault";
-        let bytes = self.first(sql, &[(&query, Type::FLOAT4_ARRAY)], |row| row.get::<_, Option<Vec<u8>>>(0))?;
-        let bytes = bytes.flatten().unwrap_or_default();
+        let rows = self.take_rows(sql, &[(&query, Type::FLOAT4_ARRAY)])?;
+        let bytes = rows.first().and_then(|row| row.get::<_, Option<&[u8]>>(0)).unwrap_or_default();
         let mut intervals = Vec::with_capacity(bytes.len() / 8 + 1);
         for pair in bytes.as_chunks::<8>().0 {
             let [a, b, c, d, e, f, g, h] = *pair;

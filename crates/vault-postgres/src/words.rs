@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use postgres::Row;
 use vault_index::backend::{
-    Field, HYPHENATED, Holder, NoteFields, PassageFields, QueryTerm, ReadWords, TermMatch, Word, WriteWords,
+    Field, HYPHENATED, Holder, NoteFields, PassageFields, Prefetch, QueryTerm, ReadWords, TermMatch, Word, WriteWords,
 };
 use vault_index::{FileId, Result};
 
 use crate::connection::{Param, VaultStore, ints, string, text};
 use crate::copy::NewRows;
+use crate::prefetch::Keyed;
+use crate::row::Row;
 use crate::schema::FIRST_OF_PASSAGE;
 
 /// In the order of their numbers in the column `field`: those of notes, then those of passages.
@@ -68,26 +69,71 @@ pub(crate) fn add_vocabulary(new: &mut NewRows, vault: i32, words: &[Word]) {
     }
 }
 
-/// The condition on the column `term`, whose values are `$1` and for a prefix `$2`.
-fn is_term(matching: TermMatch) -> &'static str {
-    match matching {
-        TermMatch::Whole => "term = $1 AND $2 = $2",
-        TermMatch::Prefix => "term >= $1 AND term < $2",
-    }
+/// The occurrences of a term in fields: for each the number of the field (2 bytes), the holder (8), and how often (4).
+/// Rows of the protocol would take three times as much.
+macro_rules! packed {
+    () => {
+        "string_agg(int2send(field) || int8send(holder) || int4send(count), '' ORDER BY field >= 5, holder, field)"
+    };
 }
+
+/// The second and the third column are the term and its occurrences.
+const POSTINGS: Keyed = Keyed {
+    sql: concat!(
+        "SELECT term, term, ",
+        packed!(),
+        " FROM posting WHERE vault = @vault AND term = ANY($1) GROUP BY term"
+    ),
+    also: None,
+};
+
+/// The words with a stem, and their occurrences, which are the next that is asked for.
+const STEMS: Keyed = Keyed {
+    sql: concat!(
+        "SELECT coalesce(stem, word), word, (SELECT ",
+        packed!(),
+        " FROM posting WHERE vault = @vault AND term = word)
+         FROM vocabulary WHERE vault = @vault AND (stem = ANY($1) OR word = ANY($1) AND stem IS NULL)
+         ORDER BY stem IS NULL, word"
+    ),
+    also: Some((1, POSTINGS.sql)),
+};
+
+/// As [`POSTINGS`], for the terms from `$1` to `$2`. Those in notes come before those in passages.
+const POSTINGS_BETWEEN: &str = concat!(
+    "SELECT NULL, term, ",
+    packed!(),
+    " FROM posting WHERE vault = @vault AND term >= $1 AND term < $2 GROUP BY field >= 5, term ORDER BY field >= 5, term"
+);
+
+const FREQUENCIES: Keyed = Keyed {
+    sql: "SELECT term, count(DISTINCT (field >= 5, holder)) FROM posting WHERE vault = @vault AND term = ANY($1)
+          GROUP BY term",
+    also: None,
+};
 
 /// Greater than all terms with this prefix, because no text contains this character.
 fn end_of(term: &str) -> String {
     format!("{term}\u{10ffff}")
 }
 
-fn holder(row: &Row) -> (Holder, Field) {
-    let (field, holder): (i16, i64) = (row.get(0), row.get(1));
-    let of = match field >= FIRST_OF_PASSAGE {
-        true => Holder::Passage(holder),
-        false => Holder::Note(FileId(holder as u32)),
-    };
-    (of, FIELDS.get(field as usize).copied().unwrap_or(Field::Body))
+/// The terms of rows of postings, and each of their fields, its holder, and how often it has the term.
+fn postings(rows: &[Row]) -> impl Iterator<Item = (&str, Holder, Field, u32)> {
+    rows.iter().flat_map(|row| {
+        let packed: &[u8] = row.get::<_, Option<&[u8]>>(2).unwrap_or_default();
+        let term: &str = row.get(1);
+        packed.as_chunks::<14>().0.iter().map(move |posting| {
+            let [f, g, a, b, c, d, e, h, i, j, k, l, m, n] = *posting;
+            let field = i16::from_be_bytes([f, g]);
+            let holder = i64::from_be_bytes([a, b, c, d, e, h, i, j]);
+            let of = match field >= FIRST_OF_PASSAGE {
+                true => Holder::Passage(holder),
+                false => Holder::Note(FileId(holder as u32)),
+            };
+            let field = FIELDS.get(field as usize).copied().unwrap_or(Field::Body);
+            (term, of, field, u32::from_be_bytes([k, l, m, n]))
+        })
+    })
 }
 
 impl ReadWords for VaultStore {
@@ -97,19 +143,30 @@ impl ReadWords for VaultStore {
     }
 
     fn words_with_stem(&self, stem: &str) -> Result<Vec<String>> {
-        let sql = "SELECT word FROM vocabulary WHERE vault = @vault AND stem = $1
-             UNION ALL SELECT word FROM vocabulary WHERE vault = @vault AND word = $1 AND stem IS NULL";
-        self.all(sql, &[text(&stem)], |row| string(row, 0))
+        let rows = self.rows_of_key(&STEMS, stem.into())?;
+        Ok(rows.iter().map(|row| string(row, 1)).collect())
     }
 
     fn is_in_a_note(&self, term: &str, matching: TermMatch) -> Result<bool> {
-        let sql = format!("SELECT EXISTS (SELECT 1 FROM posting WHERE vault = @vault AND {})", is_term(matching));
-        self.is(&sql, &[text(&term), text(&end_of(term))])
+        let end = end_of(term);
+        let between = [text(&term), text(&end)];
+        let (known, is_term, params) = match matching {
+            TermMatch::Whole => (self.known_rows_of_key(&POSTINGS, term.into()), "term = $1", &between[..1]),
+            TermMatch::Prefix => {
+                (self.known_rows(POSTINGS_BETWEEN, &between), "term >= $1 AND term < $2", &between[..])
+            }
+        };
+        match known {
+            Some(rows) => Ok(postings(&rows).next().is_some()),
+            None => {
+                self.is(&format!("SELECT EXISTS (SELECT 1 FROM posting WHERE vault = @vault AND {is_term})"), params)
+            }
+        }
     }
 
     fn document_frequency(&self, term: &str) -> Result<u64> {
-        let sql = "SELECT count(DISTINCT (field >= 5, holder)) FROM posting WHERE vault = @vault AND term = $1";
-        Ok(self.count(sql, &[text(&term)])? as u64)
+        let rows = self.rows_of_key(&FREQUENCIES, term.into())?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(1) as u64))
     }
 
     fn each_occurrence(
@@ -118,14 +175,11 @@ impl ReadWords for VaultStore {
         matching: TermMatch,
         each: &mut dyn FnMut(&str, Holder, Field) -> bool,
     ) -> Result<()> {
-        let sql = format!(
-            "SELECT field, holder, count, term FROM posting WHERE vault = @vault AND {}
-             ORDER BY field >= 5, term, holder, field",
-            is_term(matching)
-        );
-        for row in &self.rows(&sql, &[text(&term), text(&end_of(term))])? {
-            let ((holder, field), count) = (holder(row), row.get::<_, i32>(2));
-            let term: &str = row.get(3);
+        let rows = match matching {
+            TermMatch::Whole => self.rows_of_key(&POSTINGS, term.into())?,
+            TermMatch::Prefix => self.rows(POSTINGS_BETWEEN, &[text(&term), text(&end_of(term))])?,
+        };
+        for (term, holder, field, count) in postings(&rows) {
             if (0..count).any(|_| !each(term, holder, field)) {
                 break;
             }
@@ -134,11 +188,8 @@ impl ReadWords for VaultStore {
     }
 
     fn each_field(&self, term: &str, each: &mut dyn FnMut(Holder, Field)) -> Result<()> {
-        let sql = "SELECT field, holder FROM posting WHERE vault = @vault AND term = $1 ORDER BY field, holder";
-        for row in &self.rows(sql, &[text(&term)])? {
-            let (holder, field) = holder(row);
-            each(holder, field);
-        }
+        let rows = self.rows_of_key(&POSTINGS, term.into())?;
+        postings(&rows).for_each(|(_, holder, field, _)| each(holder, field));
         Ok(())
     }
 
@@ -198,9 +249,12 @@ impl VaultStore {
         Ok(there.unwrap_or(1).max(given.unwrap_or(0)))
     }
 
-    /// A setting of the vault.
+    /// A setting of the vault. All are read at once, because there are few.
     pub(crate) fn setting(&self, key: &str) -> Result<Option<String>> {
-        self.first("SELECT value FROM meta WHERE vault = @vault AND key = $1", &[text(&key)], |row| row.get(0))
+        let ask = || self.rows("SELECT key, value FROM meta WHERE vault = @vault", &[]);
+        // A reader keeps them.
+        self.prefetch(&mut || ask().map(drop))?;
+        Ok(ask()?.iter().find(|row| row.get::<_, &str>(0) == key).map(|row| row.get(1)))
     }
 
     /// Sets a setting of the vault.

@@ -131,7 +131,7 @@ impl Index {
         }
         let wrap = |model: Arc<dyn Embedder>| -> Result<Arc<dyn Embedder>> {
             let store = match &source.database {
-                Some(database) => database.snapshot()?,
+                Some(database) => database.reader()?.into_snapshot(),
                 None => {
                     let store = Store::open_read(&source.file)?;
                     store.pin()?;

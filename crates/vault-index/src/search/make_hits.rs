@@ -57,6 +57,13 @@ pub(super) fn hit(store: &dyn ReadStore, scored: &ScoredPassage, terms: Vec<Stri
     })
 }
 
+/// Asks for all that [`hit`] reads.
+pub(super) fn ask_for_hit(store: &dyn ReadStore, passage: i64, note: FileId) -> Result<()> {
+    store.passage_text(passage)?;
+    store.note_meta(note)?;
+    store.anchors(note).map(drop)
+}
+
 /// The headings above a line of a note, if one of them is below the line `first`.
 fn headings_at(store: &dyn ReadStore, note: FileId, first: u32, line: u32) -> Result<Option<Vec<String>>> {
     let mut above: Vec<(u8, String)> = Vec::new();

@@ -43,4 +43,5 @@ pub use searcher::Searcher;
 pub(crate) use select::find_note::find_note;
 pub(crate) use select::phrase::passages_with_phrase;
 pub(crate) use snapshot::EmbedderSource;
+pub(crate) use snapshot::ask_for_snapshot;
 pub use unmatched::UnmatchedConditions;

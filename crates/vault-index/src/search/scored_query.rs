@@ -4,13 +4,13 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::search::hit::{Hit, NearMiss, Substitution};
-use crate::search::make_hits::{NEAR_MISSES, hit, near_misses, order};
+use crate::search::make_hits::{NEAR_MISSES, ask_for_hit, hit, near_misses, order};
 use crate::search::query::filter::Filter;
 use crate::search::query::{Grouping, Mode, Query, Sort};
 use crate::search::rank::adjacent_words::add_adjacent;
 use crate::search::rank::bm25::WordScores;
 use crate::search::rank::cosine_bounds::{CosineBounds, CosineScale};
-use crate::search::rank::fuse::{BoundedPassage, Candidates, Floor, HYBRID_FLOOR, ScoredPassage, Weights};
+use crate::search::rank::fuse::{AHEAD, BoundedPassage, Candidates, Floor, HYBRID_FLOOR, ScoredPassage, Weights};
 use crate::search::rank::imputed_cosine::ImputedCosine;
 use crate::search::rank::k_best_candidates::prune;
 use crate::search::rank::name_match::{Band, Bands, named};
@@ -19,6 +19,7 @@ use crate::search::rank::query_expansion::{ExpandedQuery, QueryText};
 use crate::search::select::eligible::eligible;
 use crate::search::select::find_note::find_note;
 use crate::search::snapshot::Snapshot;
+use crate::store::ReadStore;
 
 /// The parts of the scores of all passages.
 pub(super) struct ScoredQuery<'a> {
@@ -65,8 +66,22 @@ impl<'a> ScoredQuery<'a> {
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,
         };
-        let expanded = if has_text { read(snapshot, query)? } else { ExpandedQuery::default() };
-        let words = || -> Result<(WordScores, Vec<(FileId, Band)>)> {
+        // Mostly all words are known, so that questions about all of them and about the meaning of the text are one round
+        // trip. The model, which has been loaded by the second query, takes less than another.
+        let guessed = match vector.is_none() && has_text && snapshot.prefetches {
+            true => Some(embedded(snapshot, mode, &text)?),
+            false => None,
+        };
+        let ahead = |store: &dyn ReadStore| {
+            let mut words = WordScores::guess(&text);
+            named(store, &text, &[], &WordScores::none())?;
+            add_adjacent(store, snapshot, &text, &mut words)?;
+            let vector = vector.as_ref().or_else(|| guessed.as_ref()?.1.as_ref());
+            vector.map_or(Ok(()), |vector| store.intervals(vector).map(drop))
+        };
+        let expanded = if has_text { read(snapshot, query, &ahead)? } else { ExpandedQuery::default() };
+        // Also asks for the bounds of `vector`, if it is known.
+        let words = |vector: Option<&[f32]>| -> Result<(WordScores, Vec<(FileId, Band)>)> {
             if !has_text {
                 return Ok((WordScores::none(), Vec::new()));
             }
@@ -74,6 +89,13 @@ impl<'a> ScoredQuery<'a> {
             let by_meaning = mode == Mode::Semantic;
             let mut lexical =
                 WordScores::run(&*store, &snapshot.passages, snapshot.of_notes(), &expanded, !by_meaning)?;
+            store.prefetch(&mut || {
+                named(&*store, &text, &expanded.meant, &lexical)?;
+                if !by_meaning {
+                    add_adjacent(&*store, snapshot, expanded.text(&text), &mut lexical.clone())?;
+                }
+                vector.map_or(Ok(()), |vector| store.intervals(vector).map(drop))
+            })?;
             let named = named(&*store, &text, &expanded.meant, &lexical)?;
             if !by_meaning {
                 add_adjacent(&*store, snapshot, expanded.text(&text), &mut lexical)?;
@@ -82,14 +104,19 @@ impl<'a> ScoredQuery<'a> {
         };
         let text = expanded.text(&text);
         let ((lexical, named), weights, vector) = match vector {
-            Some(vector) => (words()?, weights(snapshot, mode, text)?, Some(vector)),
+            Some(vector) => (words(Some(&vector))?, weights(snapshot, mode, text)?, Some(vector)),
+            None if guessed.is_some() => {
+                let guessed = guessed.filter(|_| expanded.meant.is_empty());
+                let (weights, vector) = guessed.map_or_else(|| embedded(snapshot, mode, text), Ok)?;
+                (words(vector.as_deref())?, weights, vector)
+            }
             // The model, which is loaded for the first query, runs while the words are looked up. It has its own
             // thread, because one of a pool might start another search meanwhile, which waits for the same model.
             None => std::thread::scope(|scope| {
                 let is_both = mode == Mode::Hybrid && snapshot.has_vectors;
                 let spawn = || std::thread::Builder::new().spawn_scoped(scope, || embedded(snapshot, mode, text)).ok();
                 let embedding = is_both.then(spawn).flatten();
-                let lexical = words();
+                let lexical = words(None);
                 let (weights, vector) = match embedding.map(std::thread::ScopedJoinHandle::join) {
                     Some(embedded) => embedded.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                     // If no thread can be started, one after the other.
@@ -115,7 +142,9 @@ impl<'a> ScoredQuery<'a> {
         let estimate = {
             let store = snapshot.store();
             let vectors = store.vectors()?;
-            ImputedCosine::new(&snapshot.passages, &lexical, &semantic, &vectors)?
+            let estimate = || ImputedCosine::new(&snapshot.passages, &lexical, &semantic, &vectors);
+            store.prefetch(&mut || estimate().map(drop))?;
+            estimate()?
         };
         // In semantic mode, notes need not contain the words.
         let unknown_words = if mode == Mode::Semantic { Vec::new() } else { expanded.unknown_of(&query.text) };
@@ -212,7 +241,22 @@ impl<'a> ScoredQuery<'a> {
     fn score_exactly(&self, candidates: &Candidates<'_>, kept: Vec<BoundedPassage>) -> Result<Vec<ScoredPassage>> {
         let store = self.snapshot.store();
         let vectors = store.vectors()?;
-        candidates.best(kept, &vectors)
+        let ahead = |kept: &[BoundedPassage]| {
+            store.prefetch(&mut || {
+                for passage in kept.iter().map(|kept| &candidates.passages[kept.position as usize]) {
+                    if !self.semantic.is_none() {
+                        let slots = [passage.vector, passage.title];
+                        slots.into_iter().flatten().try_for_each(|slot| vectors(slot.get().into()).map(drop))?;
+                    }
+                    // Few results are wanted: most of these will be shown.
+                    if candidates.k <= AHEAD {
+                        ask_for_hit(&*store, passage.id, passage.note)?;
+                    }
+                }
+                Ok(())
+            })
+        };
+        candidates.best(kept, &vectors, &ahead)
     }
 
     fn best_hits(&self, ranked: &[ScoredPassage], limit: usize) -> Result<Vec<Hit>> {
@@ -243,6 +287,8 @@ impl<'a> ScoredQuery<'a> {
             let terms = self.snapshot.position(scored.passage).map(|at| self.lexical.terms_of(at));
             hit(&*store, scored, terms.unwrap_or_default(), self.weights)
         };
+        store
+            .prefetch(&mut || ranked.iter().try_for_each(|scored| ask_for_hit(&*store, scored.passage, scored.note)))?;
         ranked.iter().map(hit).collect()
     }
 
@@ -293,7 +339,7 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
         let has_vector = query.like.is_some() || query.vector.is_some();
         if !has_vector
             && !text.trim().is_empty()
-            && let Ok(expanded) = read(snapshot, query)
+            && let Ok(expanded) = read(snapshot, query, &|_| Ok(()))
             && weights(snapshot, query.mode, expanded.text(text)).is_ok_and(|weights| weights.semantic > 0.0)
         {
             texts.push((at, expanded.text(text).to_owned()));
@@ -311,10 +357,10 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
     vectors
 }
 
-/// Expands the words of a query.
-fn read(snapshot: &Snapshot, query: &Query) -> Result<ExpandedQuery> {
+/// Expands the words of a query. `ahead` asks for what is probably needed next.
+fn read(snapshot: &Snapshot, query: &Query, ahead: &dyn Fn(&dyn ReadStore) -> Result<()>) -> Result<ExpandedQuery> {
     let asked = QueryText { text: &query.text, prefixes: &query.prefixes };
-    ExpandedQuery::new(&*snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
+    ExpandedQuery::new(&*snapshot.store(), &asked, &|store| snapshot.vocabulary(store), ahead)
 }
 
 /// The weights of the score's parts. If most words of the query are unknown to the model, or the query has no words (an

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::hit::{Hit, Hits};
-use crate::search::make_hits::{hit, hits};
+use crate::search::make_hits::{ask_for_hit, hit, hits};
 use crate::search::query::{Grouping, Mode, Query, Sort};
 use crate::search::rank::fuse::{Floor, ScoredPassage, Weights};
 use crate::search::scored_query::{Ranking, ScoredQuery, prune_together, vectors_of};
@@ -177,6 +177,7 @@ impl Searcher {
         let mut rows = self.listed(eligible, query)?;
         rows.truncate(limit);
         let store = self.snapshot.store();
+        store.prefetch(&mut || rows.iter().try_for_each(|row| ask_for_hit(&*store, row.id, row.note)))?;
         rows.into_iter()
             .map(|passage| hit(&*store, &ScoredPassage::listed(passage), Vec::new(), Weights::NONE))
             .collect()

@@ -28,6 +28,8 @@ pub(super) struct Snapshot {
     pub pending: usize,
     pub has_vectors: bool,
     pub unread: usize,
+    /// Whether the store answers questions together, because each takes long.
+    pub prefetches: bool,
     /// Whether a search by meaning has read the codes in the index.
     was_searched: AtomicBool,
     /// Loaded by the second search by meaning.
@@ -36,10 +38,20 @@ pub(super) struct Snapshot {
     pub slots: OnceLock<PassageSlots>,
 }
 
+/// Asks for everything that a new snapshot reads.
+pub(crate) fn ask_for_snapshot(store: &dyn ReadStore) -> Result<()> {
+    store.embedder()?;
+    store.passages()?;
+    store.pending()?;
+    store.note_count()?;
+    store.unread().map(drop)
+}
+
 impl Snapshot {
     /// See [`Searcher::new`](super::Searcher::new).
     pub(super) fn new(boxed: Box<Mutex<dyn ReadStore>>, embedder: EmbedderSource, usable: bool) -> Result<Self> {
         let store = boxed.lock().unwrap_or_else(PoisonError::into_inner);
+        store.prefetch(&mut || ask_for_snapshot(&*store))?;
         let mut passages = store.passages()?;
         if !usable {
             passages.iter_mut().for_each(|passage| passage.vector = None);
@@ -47,7 +59,7 @@ impl Snapshot {
         let has_vectors = passages.iter().any(|passage| passage.vector.is_some());
         // Vectors that cannot be compared with the query's count as missing.
         let pending = if usable { store.pending()? } else { passages.len() };
-        let (notes, unread) = (store.note_count()?, store.unread()?);
+        let (notes, unread, prefetches) = (store.note_count()?, store.unread()?, store.prefetches());
         drop(store);
         mark_repeated(&mut passages, may_share(notes));
         Ok(Self {
@@ -60,6 +72,7 @@ impl Snapshot {
             pending,
             has_vectors,
             unread,
+            prefetches,
             was_searched: AtomicBool::new(false),
             codes: OnceLock::new(),
             slots: OnceLock::new(),

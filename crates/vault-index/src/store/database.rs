@@ -27,9 +27,6 @@ pub trait DatabaseIndex: Send + Sync {
     /// user may not read it.
     fn reader(&self) -> Result<Box<dyn DatabaseReader>>;
 
-    /// Opens one state of it for searches.
-    fn snapshot(&self) -> Result<Box<Mutex<dyn ReadStore>>>;
-
     /// Opens it to write, with the vectors of this model. Waits for another writer for this long.
     /// [`ErrorKind::Locked`](crate::ErrorKind::Locked) names that one.
     fn writer(&self, embedder: &dyn Embedder, wait: Duration) -> Result<Box<dyn WriteStore>>;
@@ -50,4 +47,7 @@ pub trait DatabaseIndex: Send + Sync {
 pub trait DatabaseReader: ReadContents {
     /// Goes to the newest state.
     fn renew(&self) -> Result<()>;
+
+    /// Its state, for searches.
+    fn into_snapshot(self: Box<Self>) -> Box<Mutex<dyn ReadStore>>;
 }

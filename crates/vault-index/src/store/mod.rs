@@ -105,9 +105,30 @@ const KEPT_SETTINGS: [&str; 7] =
     ["vault", "model", "base_url", PACE, REBUILDING_TO, REBUILDING_EMBEDDER, REBUILDING_URL];
 
 /// One state of an index, as a search reads it: everything that ranking asks. It need not be SQLite.
-pub trait ReadStore: ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Send {}
+pub trait ReadStore:
+    ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Prefetch + Send
+{
+}
 
-impl<S: ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Send> ReadStore for S {}
+impl<S: ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Prefetch + Send> ReadStore for S {}
+
+/// Tells a store what it will be asked, so that one behind a network can read many answers in one round trip. A store that
+/// answers at once has nothing to do.
+pub trait Prefetch {
+    /// Whether [`prefetch`](Self::prefetch) calls `ask`.
+    fn prefetches(&self) -> bool {
+        false
+    }
+
+    /// Calls `ask`, whose questions to this store may get empty answers, and then reads all that they ask for. `ask`
+    /// changes nothing.
+    fn prefetch(&self, ask: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let _ = ask;
+        Ok(())
+    }
+}
+
+impl Prefetch for Store {}
 
 /// A connection to an index file.
 pub(crate) struct Store {

@@ -45,6 +45,13 @@ pub trait ReadNames {
 
     /// The names of a note.
     fn names_of(&self, note: FileId) -> Result<Vec<Name>>;
+
+    /// For a store that prefetches: the names of the notes that have a word of each of these stems in their titles or
+    /// aliases will be asked for.
+    fn ask_for_names(&self, stems: &[String]) -> Result<()> {
+        let _ = stems;
+        Ok(())
+    }
 }
 
 impl Store {

@@ -1,6 +1,7 @@
 //! The store in real servers: the answers of an index file, rights that the server keeps, crashes.
 
 mod clients;
+mod relay;
 mod server;
 mod vault;
 
@@ -8,3 +9,4 @@ mod answers;
 mod crashes;
 mod rights;
 mod tls;
+mod traffic;

@@ -23,10 +23,10 @@ use std::collections::{HashMap, HashSet};
 use crate::error::Result;
 use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
-use crate::search::rank::query_expansion::{ExpandedQuery, WordForm};
+use crate::search::rank::query_expansion::{ExpandedQuery, WordForm, each_occurrence};
 use crate::search::repeated_passages::REPEATED;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, ReadStore};
-use crate::terms::{HYPHENATED, TermMatch, Terms, is_stop_word};
+use crate::terms::{HYPHENATED, Terms};
 
 /// The weights of fields, by [`Field`].
 const FIELDS: [f64; FIELD_COUNT] = {
@@ -52,6 +52,7 @@ const B: f64 = 0.4;
 const MAX_PLACES: usize = 30_000;
 
 /// The word scores of every passage for a query.
+#[derive(Clone)]
 pub(in crate::search) struct WordScores {
     /// By position in the snapshot; empty when nothing matches.
     scores: Vec<f32>,
@@ -68,6 +69,7 @@ pub(in crate::search) struct WordScores {
 }
 
 /// A term that the query stands for, and the passages that contain it, by position, ascending.
+#[derive(Clone)]
 struct FoundTerm {
     /// The index of its word in the query.
     word: usize,
@@ -117,6 +119,13 @@ impl WordScores {
             in_names: Vec::new(),
             in_paths: Vec::new(),
         }
+    }
+
+    /// Stands for the scores of a text before its words are looked up: as if each were in one passage and in a name.
+    pub(in crate::search) fn guess(text: &str) -> Self {
+        let terms = Terms::new().words(text).into_iter().map(|term| term.text);
+        let found = |(word, term)| FoundTerm { word, term, holders: vec![0], in_name: true };
+        Self { found: terms.enumerate().map(found).collect(), ..Self::none() }
     }
 
     /// Whether no word matches.
@@ -348,10 +357,7 @@ impl Counter<'_> {
             }
             number <= most
         };
-        match form.matching == TermMatch::Whole && is_stop_word(&form.text) {
-            true => self.store.each_field(&form.text, &mut |holder, field| _ = count(&form.text, holder, field))?,
-            false => self.store.each_occurrence(&form.text, form.matching, &mut count)?,
-        }
+        each_occurrence(self.store, &form.text, form.matching, &mut count)?;
         if number > most {
             return Ok(());
         }

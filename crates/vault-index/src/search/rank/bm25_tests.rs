@@ -98,7 +98,7 @@ fn indexed(notes: &Notes) -> IndexedNotes {
 impl IndexedNotes {
     fn read(&self, text: &str, prefixes: &[String]) -> ExpandedQuery {
         let none = Vocabulary::new(std::iter::empty());
-        ExpandedQuery::new(&self.store, &QueryText { text, prefixes }, &|_| Ok(&none)).unwrap()
+        ExpandedQuery::new(&self.store, &QueryText { text, prefixes }, &|_| Ok(&none), &|_| Ok(())).unwrap()
     }
 
     /// The weighted count of terms in each passage, and the part in the fields of its note, by a weight for each term.

@@ -265,7 +265,7 @@ proptest! {
         let candidates: Vec<Candidates<'_>> = parts.iter().map(|parts| parts.candidates(&index)).collect();
         let vector = |slot: i64| Ok(index.vector(slot).to_vec());
         for ((candidates, kept), parts) in candidates.iter().zip(prune_by(threads, chunk, &candidates)).zip(&parts) {
-            prop_assert_eq!(candidates.best(kept, &vector).unwrap(), index.naive(parts.asked, parts.estimate));
+            prop_assert_eq!(candidates.best(kept, &vector, &|_| Ok(())).unwrap(), index.naive(parts.asked, parts.estimate));
         }
     }
 }

@@ -49,6 +49,9 @@ impl Weights {
     }
 }
 
+/// The number of passages whose vectors are read together, where that saves round trips.
+pub(in crate::search) const AHEAD: usize = 256;
+
 /// The minimum score of a result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::search) struct Floor {
@@ -166,18 +169,23 @@ pub(in crate::search) struct BoundedPassage {
 impl Candidates<'_> {
     /// The `k` best with at least `floor`, and all that tie with the last of them; best first, ties in the order of
     /// their passages' ids. With [`Grouping::BestPassage`] each note occurs once, with the first of its best passages.
-    /// `kept` is the result of `k_best_candidates.rs` for these candidates.
+    /// `kept` is the result of `k_best_candidates.rs` for these candidates. `ahead` is called with passages whose
+    /// vectors are probably read next.
     pub(in crate::search) fn best(
         &self,
         mut kept: Vec<BoundedPassage>,
         vector: &dyn Fn(i64) -> Result<Vec<f32>>,
+        ahead: &dyn Fn(&[BoundedPassage]) -> Result<()>,
     ) -> Result<Vec<ScoredPassage>> {
         kept.sort_unstable_by(|a, b| b.interval.upper.total_cmp(&a.interval.upper).then(a.position.cmp(&b.position)));
         let mut best = TopK::new(self.k);
         let mut scored = Vec::new();
-        for candidate in kept {
+        for (n, candidate) in kept.iter().enumerate() {
             if best.threshold().is_some_and(|threshold| candidate.interval.upper < threshold) {
                 break;
+            }
+            if n % AHEAD == 0 {
+                ahead(&kept[n..kept.len().min(n + AHEAD)])?;
             }
             let exact = self.exact(candidate.position, vector)?;
             if exact.score > 0.0 && exact.score >= self.floor.least(exact.semantic.is_some()) {

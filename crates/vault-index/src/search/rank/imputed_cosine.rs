@@ -193,7 +193,7 @@ mod tests {
                 k: 10,
                 floor: Floor::of(Some(0.0), Mode::Hybrid, Weights::HYBRID),
             };
-            let best = candidates.best(prune(&[candidates]).pop().unwrap(), &vector).unwrap();
+            let best = candidates.best(prune(&[candidates]).pop().unwrap(), &vector, &|_| Ok(())).unwrap();
             let discount = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
             let found = best.iter().take(10).enumerate().filter(|(_, scored)| scored.passage < 10);
             found.map(|(rank, _)| discount(rank)).sum::<f64>() / (0..10).map(discount).sum::<f64>()

@@ -197,8 +197,9 @@ pub(in crate::search) fn named(
     // A name and its folder, in any order: `pruning readme`. The folder alone does not make a match.
     let others = lexical.in_paths().iter().filter(|note| lexical.in_names().binary_search(note).is_err());
     for note in others.take(MAX_IN_FOLDERS) {
-        let Some(NoteMeta { path, .. }) = store.note_meta(*note)? else { continue };
-        for name in store.names_of(*note)? {
+        let (meta, names) = (store.note_meta(*note)?, store.names_of(*note)?);
+        let Some(NoteMeta { path, .. }) = meta else { continue };
+        for name in names {
             let mut is_whole = true;
             terms.each(&name.text, |term, _| is_whole &= typed.contains(term) || is_stop_word(term));
             let in_folder = format!("{} {}", path.folder(), name.text);

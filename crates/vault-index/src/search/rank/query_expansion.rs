@@ -12,7 +12,7 @@ use unicode_normalization::char::is_combining_mark;
 use crate::error::Result;
 use crate::search::hit::Substitution;
 use crate::search::vocabulary::Vocabulary;
-use crate::store::ReadStore;
+use crate::store::{Field, Holder, ReadStore};
 use crate::terms::{QueryTerm, TermMatch, Terms, is_stop_word, stem};
 
 /// The weight of other words with the same stem, and of words that differ only in hyphens.
@@ -87,22 +87,31 @@ pub(in crate::search) struct QueryText<'a> {
 struct QueryWord {
     term: QueryTerm,
     count: f64,
+    /// Whether it is the last word, may be incomplete, and is long enough to stand for words that begin with it.
     is_last: bool,
     /// The compounds that it is a part of, written without hyphens.
     compounds: Vec<String>,
 }
 
 impl ExpandedQuery {
-    /// Looks the words up. `vocabulary` is called if no note has a word.
+    /// Looks the words up. `vocabulary` is called if no note has a word. `ahead` asks for what is probably needed next.
     pub(in crate::search) fn new<'v>(
         store: &dyn ReadStore,
         asked: &QueryText<'_>,
         vocabulary: &dyn Fn(&dyn ReadStore) -> Result<&'v Vocabulary>,
+        ahead: &dyn Fn(&dyn ReadStore) -> Result<()>,
     ) -> Result<Self> {
         let mut expanded = Self::default();
         let mut terms = Terms::new();
         let prefixes: Vec<QueryTerm> = asked.prefixes.iter().filter_map(|word| terms.words(word).pop()).collect();
-        for typed in choose(store, asked.text)? {
+        let words = choose(store, asked.text)?;
+        store.prefetch(&mut || {
+            let stems: Vec<String> = words.iter().map(|typed| stem(&typed.term.text).into_owned()).collect();
+            store.ask_for_names(&stems)?;
+            words.iter().try_for_each(|typed| typed.ask(store))?;
+            ahead(store)
+        })?;
+        for typed in words {
             let is_prefix = prefixes.contains(&typed.term);
             let word = if is_prefix { beginning_so(&typed) } else { expanded.read(store, &typed, vocabulary)? };
             expanded.words.push(word);
@@ -150,7 +159,7 @@ impl ExpandedQuery {
             word.forms.extend(of_same_stem(store, &text, 1.0)?);
             word.forms.push(WordForm { text, matching: TermMatch::Whole, weight: SAME_STEM, is_exact: false });
         }
-        if typed.is_last && text.chars().count() >= LEAST_LETTERS_OF_PREFIX {
+        if typed.is_last {
             let text = text.clone();
             word.beginning = Some(WordForm { text, matching: TermMatch::Prefix, weight: BEGINS_SO, is_exact: false });
         }
@@ -171,6 +180,8 @@ impl ExpandedQuery {
                 self.unknown.push(text.clone());
             } else {
                 (word.forms, word.beginning) = (Vec::new(), None);
+                store
+                    .prefetch(&mut || meant.iter().try_for_each(|meant| of_same_stem(store, meant, SLIP).map(drop)))?;
                 for meant in &meant {
                     let matching = TermMatch::Whole;
                     word.forms.push(WordForm { text: meant.clone(), matching, weight: SLIP, is_exact: false });
@@ -205,6 +216,38 @@ impl ExpandedQuery {
     }
 }
 
+impl QueryWord {
+    /// Asks for all that is known of the word, unless it is misspelled.
+    fn ask(&self, store: &dyn ReadStore) -> Result<()> {
+        let QueryTerm { text, matching } = &self.term;
+        each_occurrence(store, text, *matching, &mut |_, _, _| true)?;
+        if *matching == TermMatch::Prefix {
+            return Ok(());
+        }
+        for text in self.compounds.iter().chain([text]) {
+            store.words_with_stem(&stem(text))?;
+            each_occurrence(store, text, TermMatch::Whole, &mut |_, _, _| true)?;
+        }
+        match self.is_last {
+            true => each_occurrence(store, text, TermMatch::Prefix, &mut |_, _, _| true),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Calls `each` for the occurrences of a term until it returns `false`; for stop words, once for each field.
+pub(super) fn each_occurrence(
+    store: &dyn ReadStore,
+    term: &str,
+    matching: TermMatch,
+    each: &mut dyn FnMut(&str, Holder, Field) -> bool,
+) -> Result<()> {
+    match matching == TermMatch::Whole && is_stop_word(term) {
+        true => store.each_field(term, &mut |holder, field| _ = each(term, holder, field)),
+        false => store.each_occurrence(term, matching, each),
+    }
+}
+
 /// A word that was requested as a prefix.
 fn beginning_so(typed: &QueryWord) -> ExpandedWord {
     let text = typed.term.text.clone();
@@ -234,7 +277,9 @@ fn is_in_a_note(store: &dyn ReadStore, word: &ExpandedWord) -> Result<bool> {
 fn nearest(store: &dyn ReadStore, vocabulary: &Vocabulary, word: &str) -> Result<Vec<String>> {
     let mut nearest = Vec::new();
     let mut distance = None;
-    for near in vocabulary.near(word) {
+    let all = vocabulary.near(word);
+    store.prefetch(&mut || all.iter().try_for_each(|near| store.document_frequency(&near.word).map(drop)))?;
+    for near in all {
         if distance.is_some_and(|distance| distance < near.distance) {
             break;
         }
@@ -249,6 +294,7 @@ fn nearest(store: &dyn ReadStore, vocabulary: &Vocabulary, word: &str) -> Result
 /// The most frequent of the words that a note has.
 fn most_frequent(store: &dyn ReadStore, words: Vec<String>) -> Result<Vec<String>> {
     let mut counted: Vec<(u64, String)> = Vec::with_capacity(words.len());
+    store.prefetch(&mut || words.iter().try_for_each(|word| store.document_frequency(word).map(drop)))?;
     for word in words {
         let frequency = store.document_frequency(&word)?;
         if frequency > 0 {
@@ -290,13 +336,15 @@ fn choose(store: &dyn ReadStore, text: &str) -> Result<Vec<QueryWord>> {
     }
     // A word that is followed by another character is complete.
     if let Some(last) = last.filter(|_| text.ends_with(|c: char| c.is_alphanumeric() || is_combining_mark(c))) {
-        words[last].is_last = true;
+        words[last].is_last = words[last].term.text.chars().count() >= LEAST_LETTERS_OF_PREFIX;
     }
     if words.iter().any(|word| !is_stop_word(&word.term.text)) {
         words.retain(|word| !is_stop_word(&word.term.text));
     }
     if words.len() > MAX_WORDS {
         let mut counted = Vec::with_capacity(words.len());
+        store
+            .prefetch(&mut || words.iter().try_for_each(|word| store.document_frequency(&word.term.text).map(drop)))?;
         for (order, word) in words.into_iter().enumerate() {
             let frequency = store.document_frequency(&word.term.text)?;
             // A term that no passage has cannot find anything.
