@@ -34,18 +34,18 @@ fn passage_row(bytes: &[u8; 28]) -> PassageRow {
     }
 }
 
-macro_rules! texts {
-    ($which:literal) => {
-        concat!(
-            "SELECT id, headings, line, end_line, start_byte, end_byte, text FROM passage_text WHERE vault = @vault AND ",
-            $which
-        )
-    };
-}
+const TEXT: Keyed = Keyed {
+    sql: "SELECT id, headings, line, end_line, start_byte, end_byte, text FROM passage_text
+          WHERE vault = @vault AND id = ANY($1)",
+    also: None,
+};
 
-const TEXT: Keyed = Keyed { sql: texts!("id = ANY($1)"), also: None };
-
-const TEXTS_OF_NOTE: &str = texts!("id IN (SELECT id FROM passage WHERE vault = @vault AND note = $1) ORDER BY id");
+const TEXTS_OF_NOTE: Keyed = Keyed {
+    sql: "SELECT note, headings, line, end_line, start_byte, end_byte, text
+          FROM passage JOIN passage_text ON passage_text.vault = @vault AND passage_text.id = passage.id
+          WHERE passage.vault = @vault AND note = ANY($1) ORDER BY note, passage.id",
+    also: None,
+};
 
 impl ReadPassages for VaultStore {
     fn passages(&self) -> Result<Vec<PassageRow>> {
@@ -65,7 +65,7 @@ impl ReadPassages for VaultStore {
     }
 
     fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>> {
-        self.all(TEXTS_OF_NOTE, &[int(&note.0.into())], passage_text)
+        Ok(self.rows_of_key(&TEXTS_OF_NOTE, Key::Int(note.0.into()))?.iter().map(passage_text).collect())
     }
 
     fn each_text(&self, ids: &[i64], each: &mut dyn FnMut(i64, &str)) -> Result<()> {

@@ -29,6 +29,15 @@ fn open(_: &str) -> Result<Arc<dyn Database>> {
         .with_remedy("build it with that: cargo install vault-search --features postgres"))
 }
 
+/// The error of a program that changes notes, or answers from them: it brings an index of its own up to date.
+pub(crate) fn needs_own_file(program: &str) -> Error {
+    let message = format!("{program} works with an index file, and --index (VAULT_INDEX_FILE) names a database");
+    Error::new(ErrorKind::Query, message).with_remedy(format!(
+        "leave out --index, and unset VAULT_INDEX_FILE for it (env -u VAULT_INDEX_FILE {program} …); `vault-index pull` \
+         makes its index file from the database, without embedding again"
+    ))
+}
+
 /// The error of a command that needs an index file.
 pub(crate) fn needs_file(command: &str) -> Error {
     Error::new(

@@ -99,7 +99,7 @@ impl Settings {
     pub fn load(args: &VaultArgs) -> CliResult<Self> {
         let settings = Self::load_for_index(args)?;
         match settings.database {
-            Some(_) => Err(database::needs_file(&crate::program()).into()),
+            Some(_) => Err(database::needs_own_file(&crate::program()).into()),
             None => Ok(settings),
         }
     }

@@ -12,12 +12,13 @@ use crate::index::mutex::lock;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::path::is_within;
 use crate::report::CheckReport;
-use crate::store::{REPAIR, ReadNotes, ReadPassages, Store};
+use crate::store::{Differences, REPAIR, ReadContents, ReadNotes, ReadPassages, Store, differences_of};
 
 impl Index {
     /// Checks the file itself, and compares its whole content with an index that is built now, in a temporary file,
     /// from every note of the vault. Nothing is embedded, so a vector that was replaced together with its codes is not
-    /// noticed. Takes about as long as a first sync without vectors.
+    /// noticed. Takes about as long as a first sync without vectors. Of an index in a database, all content but the
+    /// vectors is read; the soundness of the tables is the server's to check.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index, [`ErrorKind::Damaged`] when the file is not an index. The
@@ -28,19 +29,22 @@ impl Index {
 
     /// Checks the index and, if anything is wrong with it or vectors are missing, builds it again from the vault. Sound
     /// vectors of unchanged texts are copied. The faults of the report are those that were repaired, or those that are
-    /// left.
+    /// left. An index in a database is emptied and filled again, and searches meanwhile find what is there so far.
     ///
     /// # Errors
     /// As [`Index::check`] and [`Index::rebuild`].
     pub fn repair(&self, options: &SyncOptions<'_>) -> Result<CheckReport> {
         let started = Instant::now();
-        self.only_file("a repair")?;
         let (before, doubtful) = self.examine(options)?;
         if before.faults.is_empty() && before.pending == 0 {
             return Ok(before);
         }
         *lock(&self.reader) = None;
-        self.rebuild_reusing(Some(&doubtful), options).map_err(|error| match error.remedy() {
+        let rebuilt = match &self.database {
+            Some(database) => self.rebuild_database(&**database, Some(database.reader()?), options),
+            None => self.rebuild_reusing(Some(&doubtful), options),
+        };
+        rebuilt.map_err(|error| match error.remedy() {
             // The remedy is what this call already does.
             Some(REPAIR) => {
                 error.with_remedy("run `vault-index forget --index-only`, then `vault-index sync` to rebuild it")
@@ -59,7 +63,11 @@ impl Index {
     /// Also returns the slots of vectors that may belong to other texts. Damage is a finding, not an error.
     fn examine(&self, options: &SyncOptions<'_>) -> Result<(CheckReport, BTreeSet<i64>)> {
         let started = Instant::now();
-        self.only_file("a check")?;
+        if let Some(database) = &self.database {
+            let mut report = self.compare_database(&*database.reader()?, options)?;
+            report.took_ms = started.elapsed().as_millis() as u64;
+            return Ok((report, BTreeSet::new()));
+        }
         if !self.file.exists() || !self.may_delete(&self.file)? {
             // A file that is not an index is not examined and never replaced.
             drop(Store::open_read(&self.file)?);
@@ -72,6 +80,17 @@ impl Index {
         };
         report.took_ms = started.elapsed().as_millis() as u64;
         Ok((report, doubtful))
+    }
+
+    fn compare_database(&self, store: &dyn ReadContents, options: &SyncOptions<'_>) -> Result<CheckReport> {
+        self.check_model(store)?;
+        let embedder = self.embedder(store)?;
+        let expected = Store::scratch()?;
+        expected.make_vectors(embedder.id(), embedder.dimensions())?;
+        let indexer = Indexer { locks: None, ..self.indexer(&expected, embedder.as_ref(), options) };
+        let unreadable = expected.unreadable(&indexer.write_text()?)?;
+        let differences = differences_of(store, &expected)?;
+        report_of(&differences, &unreadable, &expected, store.pending()?)
     }
 
     fn compare_with_vault(&self, options: &SyncOptions<'_>) -> Result<(CheckReport, BTreeSet<i64>)> {
@@ -91,13 +110,23 @@ impl Index {
         let unlisted = indexer.write_text()?;
         let unreadable = expected.unreadable(&unlisted)?;
         let differences = store.differences(&expected)?;
-        let report = CheckReport {
-            faults: differences.faults(|path| unreadable.iter().any(|(place, _)| is_within(path, place))),
-            unreadable: unreadable.iter().map(|(path, why)| format!("{path}: {why}")).collect(),
-            notes: expected.note_count()?,
-            pending: store.pending()?,
-            ..CheckReport::default()
-        };
+        let report = report_of(&differences, &unreadable, &expected, store.pending()?)?;
         Ok((report, differences.doubtful))
     }
+}
+
+/// `unreadable` are the paths that were not compared, each with the reason.
+fn report_of(
+    differences: &Differences,
+    unreadable: &[(String, String)],
+    expected: &Store,
+    pending: usize,
+) -> Result<CheckReport> {
+    Ok(CheckReport {
+        faults: differences.faults(|path| unreadable.iter().any(|(place, _)| is_within(path, place))),
+        unreadable: unreadable.iter().map(|(path, why)| format!("{path}: {why}")).collect(),
+        notes: expected.note_count()?,
+        pending,
+        ..CheckReport::default()
+    })
 }

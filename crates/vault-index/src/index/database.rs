@@ -13,7 +13,7 @@ use crate::index::{Index, WrapModel};
 use crate::indexer::{Indexer, StoredVectors, SyncOptions};
 use crate::note::ParseOptions;
 use crate::report::Report;
-use crate::store::{DatabaseIndex, ReadContents, Store, WriteStore};
+use crate::store::{DatabaseIndex, DatabaseReader, ReadContents, Store, WriteStore};
 
 impl Index {
     /// Whether there is an index, as far as this user may know.
@@ -90,8 +90,14 @@ impl Index {
         self.fill(&*store, &*vectors(wanted.embedder)?, options)
     }
 
-    /// Empties the index and fills it again. Searches meanwhile find what is there so far.
-    pub(super) fn rebuild_database(&self, database: &dyn DatabaseIndex, options: &SyncOptions<'_>) -> Result<Report> {
+    /// Empties the index and fills it again, with the vectors that `before` has. Searches meanwhile find what is there so
+    /// far.
+    pub(super) fn rebuild_database(
+        &self,
+        database: &dyn DatabaseIndex,
+        before: Option<Box<dyn DatabaseReader>>,
+        options: &SyncOptions<'_>,
+    ) -> Result<Report> {
         if !self.exists()? {
             return self.sync_with(options);
         }
@@ -99,7 +105,11 @@ impl Index {
         let mut settings = vec![("model", wanted.name.as_str())];
         settings.extend(wanted.base_url.as_deref().map(|url| ("base_url", url)));
         let store = database.emptied(&*wanted.embedder, &settings, wait_of(options))?;
-        self.fill(&*store, &*wanted.embedder, options)
+        let embedder = match before {
+            Some(before) => Arc::new(StoredVectors::of(before.into_snapshot(), wanted.embedder)?),
+            None => wanted.embedder,
+        };
+        self.fill(&*store, &*embedder, options)
     }
 
     fn fill(&self, store: &dyn WriteStore, embedder: &dyn Embedder, options: &SyncOptions<'_>) -> Result<Report> {

@@ -27,7 +27,7 @@ impl Index {
     /// when a damaged one no longer names its model and none was requested.
     pub fn rebuild(&self, options: &SyncOptions<'_>) -> Result<Report> {
         if let Some(database) = &self.database {
-            return self.rebuild_database(&**database, options);
+            return self.rebuild_database(&**database, None, options);
         }
         self.rebuild_reusing(None, options)
     }

@@ -37,6 +37,7 @@ impl StoredVectors {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let keys: Vec<EmbeddingKey> = texts.iter().map(|text| key_of(text)).collect();
         let (slots, read) = (store.slots_of(&keys)?, store.vectors()?);
+        store.prefetch(&mut || slots.values().try_for_each(|slot| read(*slot).map(drop)))?;
         keys.iter().map(|key| slots.get(key).map(|slot| read(*slot)).transpose()).collect()
     }
 }

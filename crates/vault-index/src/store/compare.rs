@@ -1,12 +1,15 @@
-//! Differences between two index files. Rows are compared by the path of their file, because ids differ.
+//! Differences between two indexes. Rows are compared by the path of their file, because ids differ.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hasher};
 
 use rusqlite::types::ValueRef;
 
 use crate::error::Result;
-use crate::store::Store;
+use crate::path::FileId;
+use crate::store::{Holder, ReadContents, ReadWords, Store};
+use crate::terms::TermMatch;
 
 /// The parts that are compared: the name of each, and its rows, which start with their path. No row contains an id of
 /// its index file, so equal indexes have equal rows. A row whose path is NULL belongs to no file.
@@ -72,6 +75,9 @@ const OBJECTS: &str = "SELECT type || ' ' || name, sql FROM sqlite_master WHERE 
 const SLOTS: &str = "SELECT path, start, vector FROM passage JOIN passage_text USING(id) JOIN file ON file.id = note
      WHERE vector IS NOT NULL
    UNION ALL SELECT path, -1, title_vector FROM note JOIN file USING(id) WHERE title_vector IS NOT NULL";
+
+/// The number of notes whose rows are read together from a store behind a network.
+const NOTES_AT_ONCE: usize = 128;
 
 /// The differences between two indexes.
 #[derive(Debug, Default)]
@@ -222,6 +228,102 @@ impl Store {
         let slots = self.all(SLOTS, [], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
         Ok(slots.into_iter().collect())
     }
+}
+
+/// Compares what an index answers to all questions with the answers of `expected`, which has no vectors. A store in a
+/// database has no rows of the file's tables.
+pub(crate) fn differences_of(here: &dyn ReadContents, expected: &Store) -> Result<Differences> {
+    let mut differences = Differences::default();
+    let (answers, wanted) = (answers(here)?, answers(expected)?);
+    for part in wanted.keys().chain(answers.keys()).collect::<BTreeSet<_>>() {
+        let none = HashMap::new();
+        let (here, there) = (answers.get(part).unwrap_or(&none), wanted.get(part).unwrap_or(&none));
+        for path in differing(here, there) {
+            let part = match *part {
+                FILE if here.contains_key(path) => GONE,
+                FILE => NEW,
+                part => part,
+            };
+            differences.rows.entry(path.clone()).or_default().push(part);
+        }
+    }
+    let words: BTreeSet<String> = here.vocabulary()?.into_iter().collect();
+    if expected.vocabulary()?.iter().any(|word| !words.contains(word)) {
+        differences.rows.entry(String::new()).or_default().push(VOCABULARY);
+    }
+    Ok(differences)
+}
+
+/// The hashes of what a store answers: by part, then by path.
+fn answers(store: &dyn ReadContents) -> Result<BTreeMap<&'static str, HashMap<String, u64>>> {
+    let mut answers: BTreeMap<&'static str, HashMap<String, u64>> = BTreeMap::new();
+    let mut tell = |part: &'static str, path: &str, answer: &dyn Debug| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(format!("{answer:?}").as_bytes());
+        add(answers.entry(part).or_default(), path, hasher.finish());
+    };
+    let mut paths: HashMap<FileId, String> = HashMap::new();
+    for file in store.files()? {
+        let (known, path) = (&file.known, file.known.path.as_str());
+        tell(FILE, path, &());
+        tell("kind", path, &(known.path.kind(), known.indexed, &file.disk));
+        tell(CONTENT, path, &(known.hash, file.version));
+        tell("size or time", path, &(known.stat.size, known.stat.mtime_ns));
+        paths.insert(known.id, path.to_owned());
+    }
+    let path_of = |id: FileId| paths.get(&id).map_or("", String::as_str);
+    let metas = store.note_metas()?;
+    for meta in &metas {
+        tell(NOTE, path_of(meta.id), &(&meta.title, &meta.tags));
+    }
+    for notes in metas.chunks(NOTES_AT_ONCE) {
+        store.prefetch(&mut || {
+            for note in notes {
+                store.anchors(note.id)?;
+                store.names_of(note.id)?;
+                store.passage_texts(note.id)?;
+                store.links_from(note.id)?;
+            }
+            Ok(())
+        })?;
+        for note in notes {
+            let path = path_of(note.id);
+            tell(NOTE, path, &store.anchors(note.id)?);
+            tell("names", path, &store.names_of(note.id)?);
+            tell(PASSAGES, path, &store.passage_texts(note.id)?);
+            for link in store.links_from(note.id)? {
+                let place = (link.id & 0xff_ffff, link.line, link.kind, link.raw, link.path, link.subpath);
+                tell("links", path, &(place, link.target.map(path_of)));
+            }
+        }
+    }
+    for key in store.property_keys()? {
+        for (note, value) in store.property_values(&key)? {
+            tell("properties", path_of(note), &(&key, value));
+        }
+    }
+    // The number of each passage in its note.
+    let mut places: HashMap<i64, (&str, usize)> = HashMap::new();
+    let mut number: HashMap<FileId, usize> = HashMap::new();
+    for passage in store.passages()? {
+        let number = number.entry(passage.note).or_default();
+        tell(PASSAGES, path_of(passage.note), &(*number, passage.length, passage.said));
+        places.insert(passage.id, (path_of(passage.note), *number));
+        *number += 1;
+    }
+    store.each_occurrence("", TermMatch::Prefix, &mut |term, holder, field| {
+        let (path, number) = match holder {
+            Holder::Note(note) => (path_of(note), None),
+            Holder::Passage(passage) => places.get(&passage).map_or(("", None), |(path, n)| (*path, Some(n))),
+        };
+        tell(WORDS, path, &(term, field as usize, number));
+        true
+    })?;
+    let (skipped, warnings) = store.warnings()?;
+    skipped.iter().for_each(|skipped| tell("warnings", &skipped.path, skipped));
+    warnings.iter().for_each(|warning| tell("warnings", &warning.path, warning));
+    tell("settings", "", &(store.embedder()?, store.unread()?));
+    Ok(answers)
 }
 
 fn add(hashes: &mut HashMap<String, u64>, path: &str, hash: u64) {

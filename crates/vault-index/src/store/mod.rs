@@ -69,6 +69,7 @@ use crate::report::counted_as;
 use crate::store::open_file::OpenFile;
 
 pub use batch::{Batch, NewNote, WriteStore};
+pub(crate) use compare::{Differences, differences_of};
 pub use contents::ReadContents;
 pub use database::{Database, DatabaseIndex, DatabaseReader};
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, index_bytes, logs_of, rebuild_of};

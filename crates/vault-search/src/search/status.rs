@@ -94,7 +94,6 @@ pub(super) fn check(vault_args: &IndexedVaultArgs, args: &CheckArgs, out: &mut O
         return out.schema::<CheckRecord>();
     }
     let settings = IndexSettings::load(vault_args)?;
-    settings.needs_file("vault-index check")?;
     let vault = settings.only_vault()?;
     let index = match args.repair {
         true => open::to_rebuild(&settings, vault, false)?,

@@ -159,24 +159,64 @@ fn a_database_answers_what_the_index_file_answers() {
     assert!(new(&String::from_utf8(search()).unwrap()));
 
     // Commands that need a file say so, and change nothing.
-    for arguments in [
-        &["check"][..],
-        &["check", "--repair"],
-        &["doctor"],
-        &["stop"],
-        &["adopt", "/nowhere"],
-        &["watch", "--print-service"],
-    ] {
+    for arguments in [&["doctor"][..], &["stop"], &["adopt", "/nowhere"], &["watch", "--print-service"]] {
         let error = team.refused("vault-index", arguments);
         assert!(error.contains("works with an index file") && error.contains("vault-index"), "{arguments:?}: {error}");
     }
-    assert!(team.refused("vault-tools", &["lint"]).contains("works with an index file"));
+    let error = team.refused("vault-tools", &["lint"]);
+    assert!(error.contains("env -u VAULT_INDEX_FILE vault-tools") && error.contains("vault-index pull"), "{error}");
     assert!(team.refused("vault-index", &["forget", "--yes"]).contains("--index-only"));
     assert!(team.refused("vault-index", &["forget", "--index-only"]).contains("confirmation"));
     let deleted = team.stdout("vault-index", &["forget", "--index-only", "--yes"]);
     assert!(deleted.contains("#demo"), "{deleted}");
     assert!(team.refused("vault-search", &["apple"]).contains("no vault \"demo\""));
     assert!(team.vault().join("Quince.md").exists() && !team.folder.path().join("postgres:").exists());
+}
+
+#[test]
+fn a_check_finds_what_differs_from_the_vault_and_a_repair_keeps_the_vectors() {
+    let Some(server) = Server::new() else { return };
+    let mut team = Team::new(&server);
+    assert!(team.refused("vault-index", &["check"]).contains("vault-index sync"));
+    team.stdout("vault-index", &["sync"]);
+    let search =
+        |team: &Team| results(&team.told("vault-search", Some(&team.address), &["--json", "prune apple trees"]));
+    let before = search(&team);
+    let sound = team.stdout("vault-index", &["check"]);
+    assert!(sound.starts_with("sound: ") && !sound.contains("no vector"), "{sound}");
+    // A row of each kind is changed, as a restored part of a backup would be, in a note of its own.
+    let note = |n: usize| format!("(SELECT id FROM vault_search.note ORDER BY id OFFSET {n} LIMIT 1)");
+    let passages = |n: usize| format!("(SELECT id FROM vault_search.passage WHERE note = {})", note(n));
+    let faults = [
+        (format!("UPDATE vault_search.passage_text SET text = 'x' WHERE id IN {}", passages(0)), "passages"),
+        (format!("DELETE FROM vault_search.posting WHERE field >= 5 AND holder IN {}", passages(1)), "words"),
+        (format!("UPDATE vault_search.note SET title = 'x' WHERE id = {}", note(2)), "note"),
+        (format!("DELETE FROM vault_search.name WHERE note = {}", note(3)), "names"),
+        (format!("UPDATE vault_search.file SET hash = '\\x01' WHERE id = {}", note(4)), "has other content"),
+        ("UPDATE vault_search.link SET target = NULL".to_owned(), "links"),
+        ("DELETE FROM vault_search.property".to_owned(), "properties"),
+        ("DELETE FROM vault_search.vocabulary WHERE word = 'apple'".to_owned(), "vocabulary"),
+    ];
+    for (sql, part) in &faults {
+        server.run(sql);
+        let output = team.run("vault-index", Some(&team.address), &["check"]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains(part), "{sql}: {output:?}");
+    }
+    // A reader may check, and not repair.
+    server.run("CREATE ROLE ann LOGIN; DO $$ BEGIN EXECUTE format('GRANT %I TO ann', (SELECT reader FROM vault_search.vault)); END $$");
+    let owner = std::mem::replace(&mut team.address, format!("postgres:{}", server.address("ann")));
+    assert_eq!(team.run("vault-index", Some(&team.address), &["check"]).status.code(), Some(1));
+    assert!(team.refused("vault-index", &["check", "--repair"]).contains("_writer TO ann"));
+    team.address = owner;
+    // The vectors are those from before, by which they can be told.
+    server.run("UPDATE vault_search.embedding SET embedding = (SELECT embedding FROM vault_search.embedding ORDER BY id LIMIT 1)");
+    let repaired = team.stdout("vault-index", &["check", "--repair"]);
+    assert!(repaired.contains("repaired"), "{repaired}");
+    assert!(team.stdout("vault-index", &["check"]).starts_with("sound: "));
+    assert_ne!(search(&team), before);
+    team.stdout("vault-index", &["rebuild"]);
+    assert_eq!(search(&team), before);
 }
 
 #[test]
