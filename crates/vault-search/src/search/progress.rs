@@ -64,6 +64,8 @@ impl Bar {
         }
         if bar.is_hidden() && self.started.elapsed() > DELAY {
             bar.set_draw_target(ProgressDrawTarget::stderr());
+            // Draws it now: the next round of embedding may take long.
+            bar.tick();
         }
     }
 }
