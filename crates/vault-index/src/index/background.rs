@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::embed::ModelName;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::identity;
 use crate::index::Index;
@@ -116,7 +117,8 @@ impl Index {
         Ok(BackgroundStatus { process, started, ended, error, failed })
     }
 
-    /// Whether background embedding has work: not within an hour after it failed or was killed.
+    /// Whether background embedding has work: not within an hour after it failed or was killed, nor with a model that a
+    /// server runs, even on this machine.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet.
@@ -134,10 +136,14 @@ impl Index {
             return Ok(false);
         }
         // The search reports errors of the model.
-        let Ok((_, embedder)) = self.model() else { return Ok(false) };
+        let Ok((name, embedder)) = self.model() else { return Ok(false) };
+        // A server on this machine works for other programs, too.
+        let is_served = matches!(name.parse(), Ok(ModelName::OpenAi(_) | ModelName::Ollama(_)));
         self.read(|store| {
-            let may_run =
-                !embedder.is_remote() && store.meta(REBUILDING_TO)?.is_none() && self.differs(store)?.is_none();
+            let may_run = !is_served
+                && !embedder.is_remote()
+                && store.meta(REBUILDING_TO)?.is_none()
+                && self.differs(store)?.is_none();
             Ok(may_run && store.pending()? > status.failed.len())
         })
     }
