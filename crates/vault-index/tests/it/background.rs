@@ -123,7 +123,12 @@ fn it_ends_with_the_vault_and_with_the_index() {
         std::fs::copy(&file, &copy).unwrap();
         std::fs::rename(copy, file).unwrap();
     };
-    for change in [gone, replaced] {
+    let removed = |vault: &Vault| std::fs::remove_file(vault.index_file()).unwrap();
+    let another_vault = |vault: &Vault| {
+        std::fs::rename(vault.root(), vault.root().with_extension("old")).unwrap();
+        std::fs::create_dir(vault.root()).unwrap();
+    };
+    for change in [gone, another_vault, removed, replaced] {
         let vault = unembedded(9);
         let (model, calls, step) = stepped();
         let index = Index::open(vault.root(), vault.options().embedder(model)).unwrap();

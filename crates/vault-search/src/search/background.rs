@@ -11,7 +11,7 @@ use vault_index::{Index, Options, SyncOptions};
 
 use crate::settings::UserConfig;
 
-/// The name under which this program only embeds: `NAME VAULT INDEX`.
+/// The name under which this program only embeds: `NAME VAULT INDEX SECONDS`.
 pub(crate) const BACKGROUND: &str = "vault-embed";
 
 /// The maximum run time of a process; the next search starts another one.
@@ -62,6 +62,7 @@ fn is_on_battery() -> bool {
 pub(crate) fn start(index: &Index) -> std::io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([crate::program::STARTED_AS, BACKGROUND]).arg(index.vault()).arg(index.index_file());
+    command.arg(AT_MOST.as_secs().to_string());
     // The process must not hold on to the output, the folder or the terminal of the search: a program that waits for
     // one of them should wait only for the search.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
@@ -88,10 +89,14 @@ pub fn embed_main() -> ExitCode {
     detach();
     crate::install_handler();
     let listening = crate::listen();
-    let [_, vault, index] = &crate::arguments().map(PathBuf::from).collect::<Vec<_>>()[..] else {
+    let [_, vault, index, seconds] = &crate::arguments().map(PathBuf::from).collect::<Vec<_>>()[..] else {
         return ExitCode::from(2);
     };
-    let options = SyncOptions::new().cancel(listening.flag()).deadline(Instant::now() + AT_MOST);
+    let Some(seconds) = seconds.to_str().and_then(|seconds| seconds.parse::<u32>().ok()) else {
+        return ExitCode::from(2);
+    };
+    let limit = Duration::from_secs(seconds.into());
+    let options = SyncOptions::new().cancel(listening.flag()).deadline(Instant::now() + limit);
     let done =
         Index::open(vault, Options::new().index_file(index)).and_then(|index| index.embed_in_background(&options));
     // An error is not printed, because there is no output; `vault-index status` reports it.

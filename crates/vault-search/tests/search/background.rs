@@ -3,6 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::commands::{command, run, stderr, stdout};
 use crate::terminal::run_at;
 use crate::vault::Vault;
@@ -24,7 +26,7 @@ fn search_at_terminal(vault: &Vault, args: &[&str]) -> String {
 }
 
 /// The processes that embed for this vault.
-fn processes(vault: &Vault) -> Vec<i32> {
+pub fn processes(vault: &Vault) -> Vec<i32> {
     let index = vault.index_file();
     let is_one = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -35,14 +37,22 @@ fn processes(vault: &Vault) -> Vec<i32> {
     pids.filter(is_one).collect()
 }
 
+/// The process as a search starts it, but with a limit of its own.
+fn process(vault: &Vault, seconds: u32) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vault-search"));
+    command.args(["--started-as", "vault-embed"]).args([vault.root(), vault.index_file()]).arg(seconds.to_string());
+    command.stdin(Stdio::null());
+    command
+}
+
 fn status(vault: &Vault) -> serde_json::Value {
     serde_json::from_str(&stdout(&run(vault, "vault-index", &["status", "--json"]))).unwrap()
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(60), "{what}: not after a minute");
+        assert!(started.elapsed() < Duration::from_secs(300), "{what}: not after five minutes");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -53,8 +63,7 @@ struct StopGuard<'v>(&'v Vault);
 impl Drop for StopGuard<'_> {
     fn drop(&mut self) {
         for pid in processes(self.0) {
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
         }
     }
 }
@@ -67,6 +76,8 @@ fn what_a_search_leaves_out_is_embedded_after_the_answer() {
     assert!(shown.contains("made in the background") && shown.contains("vault-index stop"), "{shown}");
     wait_until("the process is at work", || status(&vault)["background"]["process"].is_string());
     let [pid] = processes(&vault)[..] else { panic!("{:?}", processes(&vault)) };
+    let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+    assert!(line.ends_with("\0900\0"), "for at most 15 minutes: {line}");
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     assert_eq!((fields[3], fields[16]), (&*pid.to_string(), "19"), "its own session, the lowest priority: {stat}");
@@ -117,14 +128,82 @@ fn a_script_leaves_nothing_behind_and_converges() {
         left.push(pending());
     }
     assert!(left.is_sorted_by(|a, b| a >= b) && left[8] < left[0], "each keeps what it made: {left:?}");
-    if left[8] > 0 {
-        for variable in [("VAULT_BACKGROUND", "0"), ("CI", "1")] {
-            let mut command = search(&["heron"]);
-            command.env(variable.0, variable.1);
-            let (shown, _) = run_at(&vault, command, [true, true]);
-            assert!(processes(&vault).is_empty() && !shown.contains("background"), "{shown}");
-        }
+}
+
+#[test]
+fn no_process_starts_where_it_is_turned_off_or_cannot_write() {
+    let vault = notes(1500);
+    let _stopped = StopGuard(&vault);
+    assert!(run(&vault, "vault-index", &["sync", "--no-vectors"]).status.success());
+    let starts = |command: Command| {
+        let (shown, code) = run_at(&vault, command, [true, true]);
+        assert!(shown.contains("no vector yet") && code == Some(0), "{shown}");
+        assert_eq!(shown.contains("in the background"), !processes(&vault).is_empty(), "{shown}");
+        !processes(&vault).is_empty()
+    };
+    let search = |variables: &[(&str, &str)]| {
+        let mut command = command(&vault, "vault-search", &["-n", "1", "heron"]);
+        command.envs(variables.iter().copied());
+        command
+    };
+    assert!(!starts(search(&[("VAULT_BACKGROUND", "0")])));
+    assert!(!starts(search(&[("CI", "true")])));
+
+    let config = tempfile::tempdir().unwrap();
+    std::fs::create_dir(config.path().join("vault-index")).unwrap();
+    std::fs::write(config.path().join("vault-index/config.toml"), "background = false\n").unwrap();
+    let configured = ("XDG_CONFIG_HOME", config.path().to_str().unwrap());
+    assert!(!starts(search(&[configured])));
+
+    let permissions = std::fs::metadata(vault.index_file()).unwrap().permissions();
+    let mut read_only = permissions.clone();
+    read_only.set_readonly(true);
+    std::fs::set_permissions(vault.index_file(), read_only).unwrap();
+    assert!(!starts(bound_by_permissions(search(&[]))));
+    std::fs::set_permissions(vault.index_file(), permissions).unwrap();
+
+    // The variable decides, and nothing else stood in the way.
+    assert!(starts(search(&[configured, ("VAULT_BACKGROUND", "1")])));
+}
+
+/// The same command line without the privilege of root to write files that are read-only.
+fn bound_by_permissions(command: Command) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return command;
     }
+    let mut bound = Command::new("/usr/bin/setpriv");
+    bound.arg("--bounding-set=-dac_override").arg(command.get_program()).args(command.get_args()).env_clear();
+    bound.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+    bound
+}
+
+#[test]
+fn a_signal_or_its_limit_ends_it_and_the_next_search_goes_on() {
+    let vault = notes(1500);
+    let _stopped = StopGuard(&vault);
+    assert!(run(&vault, "vault-index", &["sync", "--no-vectors"]).status.success());
+    let pending = || status(&vault)["pending"].as_u64().unwrap();
+    let mut left = vec![pending()];
+    for (seconds, signal) in [(900, Some(Signal::TERM)), (1, None)] {
+        let mut process = process(&vault, seconds).spawn().unwrap();
+        if let Some(signal) = signal {
+            wait_until("a passage is embedded", || pending() < left[0]);
+            kill_process(Pid::from_child(&process), signal).unwrap();
+        }
+        wait_until("the process is gone", || process.try_wait().unwrap().is_some());
+        assert!(process.wait().unwrap().success());
+        let status = status(&vault);
+        let background = &status["background"];
+        assert!(background["ended"].is_string() && background["error"].is_null(), "{status}");
+        left.push(pending());
+    }
+    assert!(left.is_sorted_by(|a, b| a > b) && left[2] > 0, "each keeps what it made, and ends before all: {left:?}");
+    let check = run(&vault, "vault-index", &["check"]);
+    assert!(check.status.success(), "{}{}", stdout(&check), stderr(&check));
+    // That it ended early is no failure, after which none would start for an hour.
+    let shown = search_at_terminal(&vault, &["-n", "1", "heron"]);
+    assert!(shown.contains("made in the background"), "{shown}");
+    wait_until("another process goes on", || pending() < left[2]);
 }
 
 #[test]
@@ -133,12 +212,7 @@ fn killed_at_any_moment_the_index_is_sound() {
     let _stopped = StopGuard(&vault);
     assert!(run(&vault, "vault-index", &["sync", "--no-vectors"]).status.success());
     for moment in 0..20 {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_vault-search"))
-            .args(["--started-as", "vault-embed"])
-            .args([vault.root(), vault.index_file()])
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut process = process(&vault, 900).spawn().unwrap();
         // The moment is not waited for but chosen: any moment must do.
         std::thread::sleep(Duration::from_millis(7 * moment));
         process.kill().unwrap();

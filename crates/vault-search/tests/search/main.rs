@@ -10,6 +10,8 @@ mod doctor;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "vault-agent's tests use the rest")]
 mod hub;
+#[cfg(all(target_os = "linux", feature = "http"))]
+mod interrupt;
 #[cfg(feature = "http")]
 mod models;
 mod output;

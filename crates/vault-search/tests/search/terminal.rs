@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -11,9 +11,8 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use crate::commands::{command, run, stdout};
 use crate::vault::Vault;
 
-/// Runs a command line whose output and errors are terminals of 80 columns or not: what is shown, and the exit
-/// code.
-pub fn run_at(vault: &Vault, mut command: Command, [out, err]: [bool; 2]) -> (String, Option<i32>) {
+/// Starts a command line whose output and errors are terminals of 80 columns or not, and returns the other side.
+pub fn start_at(vault: &Vault, mut command: Command, [out, err]: [bool; 2]) -> (Child, File) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
@@ -22,13 +21,18 @@ pub fn run_at(vault: &Vault, mut command: Command, [out, err]: [bool; 2]) -> (St
     let side = || File::from(rustix::fs::open(&name, flags, Mode::empty()).unwrap());
     let stdio = |is_terminal| if is_terminal { Stdio::from(side()) } else { Stdio::null() };
     command.env("TERM", "xterm").stdout(stdio(out)).stderr(stdio(err)).current_dir(vault.root());
-    let mut child = command.spawn().unwrap();
-    drop(command);
+    (command.spawn().unwrap(), File::from(terminal))
+}
+
+/// Runs a command line whose output and errors are terminals of 80 columns or not: what is shown, and the exit
+/// code.
+pub fn run_at(vault: &Vault, command: Command, [out, err]: [bool; 2]) -> (String, Option<i32>) {
+    let (mut child, mut terminal) = start_at(vault, command, [out, err]);
     let mut shown = Vec::new();
     // Ends when no process has the terminal open: a process that stays behind must not. Linux tells that by an error.
     // One that was never opened has no end.
     if out || err {
-        let _ = File::from(terminal).read_to_end(&mut shown);
+        let _ = terminal.read_to_end(&mut shown);
     }
     let code = child.wait().unwrap().code();
     (String::from_utf8_lossy(&shown).replace("\r\n", "\n"), code)
