@@ -38,16 +38,21 @@ const NAMES: Keyed = Keyed {
     also: None,
 };
 
-/// The names of the notes whose titles and aliases have a word of every stem.
+/// The names of the notes whose titles and aliases have a word of every stem. The steps are fixed, because a planner
+/// without statistics joins all occurrences of all words.
 const NAMES_WITH: Keyed = Keyed {
     sql: concat!(
-        "SELECT ($1)[1], name.note, key, text, is_heading FROM (
-           SELECT holder FROM posting JOIN vocabulary ON vocabulary.vault = @vault AND word = term
-           WHERE posting.vault = @vault AND field < 2 AND (stem = ANY($1) OR word = ANY($1) AND stem IS NULL)
-           GROUP BY holder HAVING count(DISTINCT coalesce(stem, word)) = cardinality($1)) AS named
-         JOIN name ON name.vault = @vault AND name.note = named.holder WHERE ",
+        "WITH words AS MATERIALIZED (
+           SELECT word, coalesce(stem, word) AS root FROM vocabulary
+           WHERE vault = @vault AND (stem = ANY($1) OR word = ANY($1) AND stem IS NULL)),
+         named AS MATERIALIZED (
+           SELECT holder FROM posting JOIN words ON word = term
+           WHERE vault = @vault AND field < 2 AND term = ANY(ARRAY(SELECT word FROM words))
+           GROUP BY holder HAVING count(DISTINCT root) = cardinality($1))
+         SELECT ($1)[1], note, key, text, is_heading FROM name
+         WHERE vault = @vault AND note = ANY(ARRAY(SELECT holder FROM named)) AND ",
         is_name!(),
-        " ORDER BY name.note, n"
+        " ORDER BY note, n"
     ),
     also: Some((1, NAMES.sql)),
 };

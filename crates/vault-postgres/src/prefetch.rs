@@ -181,8 +181,11 @@ fn renumbered(sql: &str, before: usize) -> String {
     let mut renumbered = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let number: usize = part[..digits].parse().expect("a dollar sign begins a parameter");
-        let _ = write!(renumbered, "${}{}", number + before, &part[digits..]);
+        match part[..digits].parse::<usize>() {
+            Ok(number) => _ = write!(renumbered, "${}{}", number + before, &part[digits..]),
+            // The end of a regular expression.
+            Err(_) => _ = write!(renumbered, "${part}"),
+        }
     }
     renumbered
 }
@@ -194,6 +197,6 @@ mod tests {
     #[test]
     fn parameters_are_renumbered() {
         assert_eq!(renumbered("a = $1 AND b < $12 + $2", 10), "a = $11 AND b < $22 + $12");
-        assert_eq!(renumbered("SELECT 1", 3), "SELECT 1");
+        assert_eq!(renumbered("SELECT 'a' ~ 'a$'", 3), "SELECT 'a' ~ 'a$'");
     }
 }
