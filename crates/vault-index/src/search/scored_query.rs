@@ -414,3 +414,113 @@ fn scale(snapshot: &Snapshot) -> CosineScale {
 fn crosses_languages(snapshot: &Snapshot) -> bool {
     scale(snapshot).is_known() && (snapshot.embedder)().is_ok_and(|embedder| embedder.is_multilingual())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::embed::HashedEmbedder;
+    use crate::index::{Index, Options};
+    use crate::terms::{Terms, is_stop_word, name_key};
+
+    /// Numbers that a seed determines.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % end
+        }
+
+        fn item<'t, T>(&mut self, items: &'t [T]) -> &'t T {
+            &items[self.below(items.len())]
+        }
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        Terms::new().each(text, |term, _| words.push(term.to_owned()));
+        words
+    }
+
+    /// Questions in which only stop words are adjacent as in some note: `apples of the river`, `apples of-the river`.
+    /// A name of a note earns by itself.
+    fn questions(vault: &Path, is_name: impl Fn(&str) -> bool, count: usize) -> Vec<String> {
+        fn notes_in(folder: &Path, notes: &mut Vec<PathBuf>) {
+            let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+            entries.sort();
+            for path in entries {
+                match path.is_dir() {
+                    true => notes_in(&path, notes),
+                    false if path.extension().is_some_and(|ending| ending == "md") => notes.push(path),
+                    false => {}
+                }
+            }
+        }
+        let mut paths = Vec::new();
+        notes_in(vault, &mut paths);
+        let texts = paths.iter().map(|path| std::fs::read_to_string(path).unwrap());
+        let notes: Vec<Vec<String>> = texts.map(|text| words(&text)).filter(|words| !words.is_empty()).collect();
+        let joined: Vec<String> = notes.iter().map(|words| format!(" {} ", words.join(" "))).collect();
+        let is_in_a_note = |text: String| joined.iter().any(|note| note.contains(&text));
+        let tells = |word: &str| word.len() > 3 && !is_stop_word(word) && !is_name(word);
+        let mut random = Random(28);
+        let mut questions = Vec::new();
+        while questions.len() < count {
+            let note = random.item(&notes);
+            let start = random.below(note.len());
+            let run = &note[start..note.len().min(start + 2 + random.below(2))];
+            let [before, after] = [(), ()].map(|()| {
+                let note: &Vec<String> = random.item(&notes);
+                random.item(note).as_str()
+            });
+            if run.len() < 2 || !run.iter().all(|word| is_stop_word(word)) || !tells(before) || !tells(after) {
+                continue;
+            }
+            let is_adjacent = [format!(" {before} {} ", run[0]), format!(" {} {after} ", run[run.len() - 1])];
+            if !is_adjacent.into_iter().any(is_in_a_note) {
+                let run = run.join(if random.below(2) == 0 { " " } else { "-" });
+                questions.push(format!("{before} {run} {after}"));
+            }
+        }
+        questions
+    }
+
+    #[test]
+    fn adjacent_stop_words_change_no_result() {
+        let vault = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vaults/demo");
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new().index_file(folder.path().join("index.db"));
+        let index = Index::open(&vault, options.embedder(std::sync::Arc::new(HashedEmbedder::new()))).unwrap();
+        index.sync().unwrap();
+        let searcher = index.searcher().unwrap();
+        let snapshot = &searcher.snapshot;
+        // The results with adjacent words and without them.
+        let both = |text: &str, mode: Mode| {
+            let query = Query::literal(text).mode(mode);
+            let mut scored = ScoredQuery::new(snapshot, &query, None).unwrap();
+            let ranking = Ranking { floor: Floor::NONE, ..scored.ranking(&query) };
+            let best = |scored: &ScoredQuery<'_>| -> Vec<(String, f32)> {
+                let hits = scored.best(ranking).unwrap();
+                hits.into_iter().map(|hit| (hit.path.to_string(), hit.score)).collect()
+            };
+            let with = best(&scored);
+            let expanded = read(snapshot, &query, &|_| Ok(())).unwrap();
+            let (passages, of_notes) = (&snapshot.passages, snapshot.of_notes());
+            scored.lexical = WordScores::run(&*snapshot.store(), passages, of_notes, &expanded, true).unwrap();
+            (with, best(&scored))
+        };
+        let is_name = |word: &str| !snapshot.store().notes_named(&name_key(word)).unwrap().is_empty();
+        for question in questions(&vault, is_name, 100) {
+            for mode in [Mode::Lexical, Mode::Hybrid] {
+                let (with, without) = both(&question, mode);
+                assert!(!with.is_empty());
+                assert_eq!(with, without, "{question} ({mode:?})");
+            }
+        }
+        // Other adjacent words do change results.
+        let (with, without) = both("long even strokes", Mode::Lexical);
+        assert_ne!(with, without);
+    }
+}
