@@ -64,3 +64,78 @@ fn a_rare_phrase_outweighs_meaning() {
     assert_eq!(hits[0].why.least, Some(hits[0].score));
     assert!(hits[0].score < 0.8 && hits[1].why.least.is_none());
 }
+
+/// A vault with programs' names, and notes about the same words.
+fn programs() -> Vault {
+    let vault = Vault::new(
+        "//- Normalized device coordinate.md
+        A device coordinate of a device, for each device.
+        //- Device drivers.md
+        A device driver drives a device.
+        //- Kernels.md
+        Functions on the other side are marked with `__global__` or `__device__`.
+        //- Copying.md
+        Copy a file if it is newer; a copy is a copy if you copy all of it.
+        //- Algorithms.md
+        The elements for which a predicate is true go through `std::copy_if` into another container.
+        //- Init systems.md
+        An init system has an init process, and init is all.
+        //- Classes.md
+        What `__init__` does when an object is made; `__all__` is what a module exports.
+        //- Counts.md
+        The max of a retry is a count; count each retry up to the max.
+        //- Client.md
+        The client reads max_retry_count from its file.
+        //- Frontend.md
+        The hook returns pageNumber and renders again.
+        //- Pages.md
+        The number of each page is on the page; page and number, number and page.",
+    );
+    (0..20).for_each(|n| vault.write(&format!("Day {n}.md"), format!("On day {n} all of it was rain.\n")));
+    vault.sync();
+    vault
+}
+
+#[test]
+fn an_identifier_is_found_by_its_underscores() {
+    let vault = programs();
+    let index = vault.index();
+    for mode in [Mode::Lexical, Mode::Hybrid] {
+        let first = |text: &str| {
+            let hits = index.search(&Query::literal(text).mode(mode)).unwrap().results;
+            (hits[0].path.stem().to_owned(), hits[0].score)
+        };
+        for (text, note) in [
+            ("__device__", "Kernels"),
+            ("__DEVICE__", "Kernels"),
+            ("what is __device__", "Kernels"),
+            ("copy_if", "Algorithms"),
+            ("std::copy_if", "Algorithms"),
+            ("__init__", "Classes"),
+            ("__all__", "Classes"),
+            ("max_retry_count", "Client"),
+        ] {
+            let (found, score) = first(text);
+            assert!(found == note && score <= 0.8, "{text} ({mode:?}): {found} {score}");
+        }
+        // The same words without underscores are those of names.
+        assert_eq!(first("device").0, "Device drivers");
+        assert_eq!(first("copy if").0, "Copying");
+    }
+}
+
+#[test]
+fn a_name_in_a_program_is_found_in_either_form() {
+    let vault = programs();
+    let first = |text: &str| {
+        let hits = vault.index().search(&Query::literal(text).mode(Mode::Lexical)).unwrap();
+        let read = hits.substitutions.into_iter().map(|read| (read.word, read.read_as));
+        (hits.results[0].path.stem().to_owned(), read.collect::<Vec<_>>())
+    };
+    assert_eq!(first("page_number"), ("Frontend".into(), vec![]));
+    assert_eq!(first("pageNumber"), ("Frontend".into(), vec![]));
+    let read = vec![("maxretrycount".to_owned(), ["max", "retry", "count"].map(String::from).to_vec())];
+    assert_eq!(first("maxRetryCount"), ("Client".into(), read));
+    // Where a part is in no note, the word is not read in parts.
+    assert_eq!(vault.index().search(&Query::literal("maxQuetzalCount")).unwrap().unknown_words, ["maxQuetzalCount"]);
+}

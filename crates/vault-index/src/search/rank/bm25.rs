@@ -222,10 +222,14 @@ impl WordScores {
         }
     }
 
-    /// Sets the least scores of passages, independent of their meaning: a share of what words alone would give. By
-    /// position, ascending.
-    pub(super) fn set_least(&mut self, shares: impl Iterator<Item = (u32, f32)>) {
-        self.least = shares.map(|(position, share)| (position, share * self.score(position as usize))).collect();
+    /// Sets the least score of a passage, independent of its meaning: a share of what words alone would give. If it has
+    /// one, the higher one counts. Fast if positions ascend.
+    pub(super) fn raise_least(&mut self, position: u32, share: f32) {
+        let least = share * self.score(position as usize);
+        match self.least.binary_search_by_key(&position, |(position, _)| *position) {
+            Ok(at) => self.least[at].1 = self.least[at].1.max(least),
+            Err(at) => self.least.insert(at, (position, least)),
+        }
     }
 
     /// Whether any passage has a least score.

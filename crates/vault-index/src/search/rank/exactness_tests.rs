@@ -225,7 +225,7 @@ impl<'a> Parts<'a> {
             true => WordScores::of_scores(index.lexical.clone()),
             false => WordScores::none(),
         };
-        lexical.set_least((0..passages.len() as u32).step_by(7).map(|at| (at, 0.9)));
+        (0..passages.len() as u32).step_by(7).for_each(|at| lexical.raise_least(at, 0.9));
         let vector = |slot: i64| Ok(index.vector(slot).to_vec());
         let estimate = ImputedCosine::new(passages, &lexical, &semantic, &vector).unwrap();
         let names = Bands::new(asked.names.clone(), &NotePassages::new(passages), passages.len());

@@ -7,6 +7,7 @@
 mod spelling;
 pub(super) mod query_expansion;
 pub(super) mod bm25;
+mod underscores;
 pub(super) mod name_match;
 pub(super) mod cosine_bounds;
 pub(super) mod imputed_cosine;

@@ -14,6 +14,8 @@
 //! If no note contains the last word of a query, the query is still being typed, or has a typo. Then names that begin
 //! with the query, or with a corrected query, get the upper half of their band, and names that contain its words
 //! elsewhere the lower half. A query of whole words does not say where they are in a name.
+//!
+//! An identifier such as `__device__` is near only to names that contain it with its underscores.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -25,7 +27,8 @@ use crate::path::FileId;
 use crate::search::hit::NameMatch;
 use crate::search::note_passages::NotePassages;
 use crate::search::rank::bm25::WordScores;
-use crate::store::{NoteMeta, ReadStore};
+use crate::search::rank::underscores::{contains, identifiers};
+use crate::store::{Name, NoteMeta, ReadStore};
 use crate::terms::{TermMatch, Terms, is_stop_word, name_key};
 
 /// The best score without a name match.
@@ -177,9 +180,16 @@ pub(in crate::search) fn named(
         && key.chars().count() == 1
         && last.is_some_and(|last| last.matching == TermMatch::Whole && last.text == key);
     let half = |half| if is_whole { None } else { Some(half) };
+    let lower = query.to_lowercase();
+    let identifiers: Vec<&str> = identifiers(&lower).into_iter().map(|range| &lower[range]).collect();
+    let has_identifiers = |name: &str| identifiers.iter().all(|identifier| contains(name, identifier));
     let meant_keys: Vec<String> = meant.iter().map(|text| name_key(text)).collect();
     for key in meant_keys.iter().chain([&key]).filter(|_| !is_letter) {
         for (note, name) in store.names_beginning_with(key, MAX_BEGINNING)? {
+            let begins = |name: &Name| name.text.to_lowercase().starts_with(&lower);
+            if !identifiers.is_empty() && !store.names_of(note)?.iter().any(begins) {
+                continue;
+            }
             let coverage = (key.len() as f32 / name.len() as f32).min(1.0);
             add(note, Band::Nearly { how: NameMatch::Begins, coverage, half: half(BandHalf::Upper) });
         }
@@ -189,7 +199,9 @@ pub(in crate::search) fn named(
     let mut coverage = lexical.coverage(&typed);
     for note in lexical.in_names() {
         for name in store.names_of(*note)? {
-            if let Some(coverage) = coverage.of(&mut terms, &name.text) {
+            if has_identifiers(&name.text)
+                && let Some(coverage) = coverage.of(&mut terms, &name.text)
+            {
                 add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(BandHalf::Lower) });
             }
         }
@@ -203,6 +215,7 @@ pub(in crate::search) fn named(
             let mut is_whole = true;
             terms.each(&name.text, |term, _| is_whole &= typed.contains(term) || is_stop_word(term));
             let in_folder = format!("{} {}", path.folder(), name.text);
+            is_whole &= has_identifiers(&in_folder);
             if is_whole && let Some(coverage) = coverage.of(&mut terms, &in_folder) {
                 add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(BandHalf::Lower) });
             }

@@ -2,7 +2,8 @@
 //!
 //! Each word stands for itself, for words of the vault with the same stem, and for words that begin with it. If no note
 //! has any of these, it stands for the words that it may be a misspelling of, that end with it, or that it is composed
-//! of.
+//! of. A name in a program is found in either form: `retry_count` also stands for `retryCount`, and a `retryCount` that
+//! no note has is read as `retry Count`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -104,7 +105,12 @@ impl ExpandedQuery {
         let mut expanded = Self::default();
         let mut terms = Terms::new();
         let prefixes: Vec<QueryTerm> = asked.prefixes.iter().filter_map(|word| terms.words(word).pop()).collect();
-        let words = choose(store, asked.text)?;
+        let parted = in_parts(store, asked.text)?;
+        let text = match parted {
+            Some((ref text, _)) => text,
+            None => asked.text,
+        };
+        let words = choose(store, text)?;
         store.prefetch(&mut || {
             let stems: Vec<String> = words.iter().map(|typed| stem(&typed.term.text).into_owned()).collect();
             store.ask_for_names(&stems)?;
@@ -116,7 +122,13 @@ impl ExpandedQuery {
             let word = if is_prefix { beginning_so(&typed) } else { expanded.read(store, &typed, vocabulary)? };
             expanded.words.push(word);
         }
-        expanded.meant = expanded.meant(asked.text);
+        expanded.meant = expanded.meant(text);
+        if let Some((text, substitutions)) = parted {
+            expanded.substitutions.extend(substitutions);
+            if expanded.meant.is_empty() {
+                expanded.meant.push(text);
+            }
+        }
         Ok(expanded)
     }
 
@@ -248,6 +260,39 @@ pub(super) fn each_occurrence(
     }
 }
 
+/// The text with each word like `retryCount` that no note has in parts, if notes have these, and the words and their
+/// parts. `None`: there is no such word.
+fn in_parts(store: &dyn ReadStore, text: &str) -> Result<Option<(String, Vec<Substitution>)>> {
+    let mut names: Vec<(Range<usize>, String, Vec<String>)> = Vec::new();
+    let mut terms = Terms::new();
+    terms.each(text, |term, span| {
+        let chars = || text[span.clone()].char_indices();
+        let parts = chars().zip(chars().skip(1)).filter(|((_, a), (_, b))| a.is_lowercase() && b.is_uppercase());
+        let mut ends: Vec<usize> = parts.map(|(_, (at, _))| span.start + at).collect();
+        if !ends.is_empty() {
+            ends.push(span.end);
+            let starts = std::iter::once(span.start).chain(ends.clone());
+            let parts = starts.zip(&ends).map(|(start, end)| text[start..*end].to_owned()).collect();
+            names.push((span, term.to_owned(), parts));
+        }
+    });
+    let mut parted = text.to_owned();
+    let mut substitutions = Vec::new();
+    for (span, term, parts) in names.into_iter().rev() {
+        let mut is_parted =
+            !store.is_in_a_note(&term, TermMatch::Prefix)? && store.words_with_stem(&stem(&term))?.is_empty();
+        for part in parts.iter().flat_map(|part| terms.words(part)) {
+            is_parted = is_parted && store.is_in_a_note(&part.text, part.matching)?;
+        }
+        if is_parted {
+            parted.replace_range(span, &parts.join(" "));
+            let read_as = parts.iter().flat_map(|part| terms.words(part)).map(|part| part.text).collect();
+            substitutions.insert(0, Substitution { word: term, read_as });
+        }
+    }
+    Ok((!substitutions.is_empty()).then_some((parted, substitutions)))
+}
+
 /// A word that was requested as a prefix.
 fn beginning_so(typed: &QueryWord) -> ExpandedWord {
     let text = typed.term.text.clone();
@@ -324,7 +369,9 @@ fn choose(store: &dyn ReadStore, text: &str) -> Result<Vec<QueryWord>> {
         }
     }
     let mut compounds: Vec<(String, Range<usize>)> = Vec::new();
-    Terms::new().compounds(text, |compound, span| compounds.push((compound.to_owned(), span)));
+    // `retry_count` may also be written as `retryCount`, which is one term.
+    let hyphenated = text.replace('_', "-");
+    Terms::new().compounds(&hyphenated, |compound, span| compounds.push((compound.to_owned(), span)));
     for (compound, span) in compounds {
         for part in Terms::new().words(&text[span]) {
             if let Some(at) = known.get(&part)
