@@ -70,18 +70,14 @@ pub enum Field {
     Body,
 }
 
-impl Field {
-    /// All fields, each with its table and column.
-    const ALL: [(Self, &'static str, &'static str); FIELD_COUNT] = [
-        (Self::Title, "note_words", "title"),
-        (Self::Aliases, "note_words", "aliases"),
-        (Self::Tags, "note_words", "tags"),
-        (Self::Properties, "note_words", "properties"),
-        (Self::Path, "note_words", "path"),
-        (Self::Headings, "words", "headings"),
-        (Self::Body, "words", "body"),
-    ];
-}
+/// The fields of a note, each with its column.
+const NOTE_FIELDS: [(Field, &str); 5] = [
+    (Field::Title, "title"),
+    (Field::Aliases, "aliases"),
+    (Field::Tags, "tags"),
+    (Field::Properties, "properties"),
+    (Field::Path, "path"),
+];
 
 /// The number of fields.
 pub(crate) const FIELD_COUNT: usize = 7;
@@ -116,7 +112,8 @@ pub trait ReadWords {
     fn document_frequency(&self, term: &str) -> Result<u64>;
 
     /// Calls `each` for every occurrence of a term, until it returns `false`, with the term, its owner, and the field.
-    /// All occurrences in notes come before those in passages; in both by term, then by id.
+    /// All occurrences in notes come before those in passages; in both by term, then by id. Passages that were removed
+    /// may be among the owners.
     fn each_occurrence(
         &self,
         term: &str,
@@ -124,8 +121,8 @@ pub trait ReadWords {
         each: &mut dyn FnMut(&str, Holder, Field) -> bool,
     ) -> Result<()>;
 
-    /// Calls `each` once for every field that contains a term, whatever the number of occurrences. For a common term
-    /// this takes a small part of the time of [`each_occurrence`](Self::each_occurrence).
+    /// Calls `each` once for every field that contains a term, whatever the number of occurrences, with the same owners as
+    /// [`each_occurrence`](Self::each_occurrence).
     fn each_field(&self, term: &str, each: &mut dyn FnMut(Holder, Field)) -> Result<()>;
 
     /// The passages that contain these terms side by side in one of their fields or of their note's; the last one may
@@ -183,6 +180,34 @@ impl Store {
         self.has_views.set(self.conn.is_autocommit());
         Ok(())
     }
+
+    /// Calls `each` for every occurrence of a term, or of the terms from it up to `end`, in notes' own fields, until it
+    /// returns `false`. Returns whether it never did.
+    fn each_note_occurrence(
+        &self,
+        term: &str,
+        end: Option<&str>,
+        each: &mut dyn FnMut(&str, Holder, Field) -> bool,
+    ) -> Result<bool> {
+        self.occurrence_views()?;
+        self.with(|conn| {
+            let sql = match end {
+                None => "SELECT doc, col, term FROM temp.note_words_instances WHERE term = ?1 AND ?2 IS NULL",
+                Some(_) => "SELECT doc, col, term FROM temp.note_words_instances WHERE term >= ?1 AND term < ?2",
+            };
+            let mut statement = conn.prepare_cached(sql)?;
+            let mut rows = statement.query(params![term, end])?;
+            while let Some(row) = rows.next()? {
+                let column = row.get_ref(1)?.as_str()?;
+                let field =
+                    NOTE_FIELDS.iter().find(|(_, name)| *name == column).map_or(Field::Path, |(field, _)| *field);
+                if !each(row.get_ref(2)?.as_str()?, Holder::Note(row.get(0)?), field) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    }
 }
 
 impl WriteWords for Store {
@@ -234,57 +259,36 @@ impl ReadWords for Store {
         matching: TermMatch,
         each: &mut dyn FnMut(&str, Holder, Field) -> bool,
     ) -> Result<()> {
-        self.occurrence_views()?;
-        self.with(|conn| {
-            for table in TABLES {
-                let instances = format!("FROM temp.{table}_instances WHERE");
-                let (sql, end) = match matching {
-                    // The term is not selected because it is known, and SQLite would copy it for each occurrence.
-                    TermMatch::Whole => (format!("SELECT doc, col {instances} term = ?1"), None),
-                    // Greater than all terms with the prefix: terms are text, and no text contains this character.
-                    TermMatch::Prefix => (
-                        format!("SELECT doc, col, term {instances} term >= ?1 AND term < ?2"),
-                        Some(format!("{term}\u{10ffff}")),
-                    ),
-                };
-                let mut statement = conn.prepare_cached(&sql)?;
-                let mut rows =
-                    statement.query(rusqlite::params_from_iter(std::iter::once(term).chain(end.as_deref())))?;
-                while let Some(row) = rows.next()? {
-                    let (holder, field) = match row.get_ref(1)?.as_bytes()? {
-                        b"body" => (Holder::Passage(row.get(0)?), Field::Body),
-                        b"headings" => (Holder::Passage(row.get(0)?), Field::Headings),
-                        b"title" => (Holder::Note(row.get(0)?), Field::Title),
-                        b"aliases" => (Holder::Note(row.get(0)?), Field::Aliases),
-                        b"tags" => (Holder::Note(row.get(0)?), Field::Tags),
-                        b"properties" => (Holder::Note(row.get(0)?), Field::Properties),
-                        _ => (Holder::Note(row.get(0)?), Field::Path),
-                    };
-                    let term = if matching == TermMatch::Whole { term } else { row.get_ref(2)?.as_str()? };
-                    if !each(term, holder, field) {
-                        return Ok(());
-                    }
-                }
-            }
-            Ok(())
+        // Greater than all terms with the prefix: terms are text, and no text contains this character.
+        let end = (matching == TermMatch::Prefix).then(|| format!("{term}\u{10ffff}"));
+        if !self.each_note_occurrence(term, end.as_deref(), each)? {
+            return Ok(());
+        }
+        self.each_posting(term, end.as_deref(), |term, entry| {
+            let holder = Holder::Passage(entry.passage);
+            (0..entry.in_headings).all(|_| each(term, holder, Field::Headings))
+                && (0..entry.in_body).all(|_| each(term, holder, Field::Body))
         })
     }
 
     fn each_field(&self, term: &str, each: &mut dyn FnMut(Holder, Field)) -> Result<()> {
         self.with(|conn| {
-            for (field, table, column) in Field::ALL {
-                let sql = format!("SELECT rowid FROM {table} WHERE {table} MATCH ?1");
-                let mut statement = conn.prepare_cached(&sql)?;
+            for (field, column) in NOTE_FIELDS {
+                let mut statement = conn.prepare_cached("SELECT rowid FROM note_words WHERE note_words MATCH ?1")?;
                 let mut rows = statement.query([format!("{column} : \"{term}\"")])?;
                 while let Some(row) = rows.next()? {
-                    let holder = match table {
-                        "words" => Holder::Passage(row.get(0)?),
-                        _ => Holder::Note(row.get(0)?),
-                    };
-                    each(holder, field);
+                    each(Holder::Note(row.get(0)?), field);
                 }
             }
             Ok(())
+        })?;
+        self.each_posting(term, None, |_, entry| {
+            let fields = [(entry.in_headings, Field::Headings), (entry.in_body, Field::Body)];
+            fields
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .for_each(|(_, field)| each(Holder::Passage(entry.passage), *field));
+            true
         })
     }
 
@@ -315,7 +319,8 @@ mod tests {
     #[test]
     fn a_transaction_that_ends_takes_no_view_along() {
         let store = Store::scratch().unwrap();
-        store.put_words(7, &PassageFields { headings: String::new(), body: "heron".to_owned() }).unwrap();
+        let fields = NoteFields { title: "heron".to_owned(), ..NoteFields::default() };
+        store.put_note_words(FileId(7), &fields).unwrap();
         let holders = || {
             let mut holders = Vec::new();
             let state = store.reading().unwrap();
@@ -326,10 +331,10 @@ mod tests {
             drop(state);
             found.map(|()| holders)
         };
-        assert_eq!(holders().unwrap(), [Holder::Passage(7)]);
-        assert_eq!(holders().unwrap(), [Holder::Passage(7)]);
+        assert_eq!(holders().unwrap(), [Holder::Note(FileId(7))]);
+        assert_eq!(holders().unwrap(), [Holder::Note(FileId(7))]);
         store.occurrence_views().unwrap();
-        assert_eq!(holders().unwrap(), [Holder::Passage(7)]);
+        assert_eq!(holders().unwrap(), [Holder::Note(FileId(7))]);
     }
 
     #[test]

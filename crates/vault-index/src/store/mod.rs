@@ -6,7 +6,7 @@
 //!
 //! | table | a row is | notes |
 //! | --- | --- | --- |
-//! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read; `next_passage`, the first id that no passage ever had |
+//! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read; `next_passage`, the first id that no passage ever had; `postings_cleaned_at`, its value when entries of removed passages were last deleted |
 //! | `file` | a file of the vault that is not hidden | its stat (size, times, inode), when it was last checked, and for indexed notes their content hash and `version` |
 //! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `file_title` and its vector if the note does not contain its file's name |
 //! | `name` | a name of a note: title, file name without ending, aliases, each spelling once | `key` as [`crate::terms`] folds it; `n` counts a note's names |
@@ -17,6 +17,7 @@
 //! | `passage_text` | the chunk's text, headings, lines and bytes | read for the hits only |
 //! | `link` | a link or embed | its id is its note's id and its number in the note, so that a note's links are adjacent; `name` is a hash of what its resolution depends on; `target` a file, or NULL |
 //! | `words` | FTS5 over a passage's headings and body | contentless; fed with the terms of [`crate::terms`] joined by spaces; rowid = passage id |
+//! | `posting` | the passages of 4,096 ids that contain a term, packed | how often, without positions; layout in [`postings`] |
 //! | `note_words` | FTS5 over a note's title, aliases, tags, values of properties and folder names | the same; rowid = note id; they count as words of all its passages |
 //! | `vocabulary` | a word that a note has or had, folded | `stem` if it is another word; used to expand a query's words |
 //! | `embedding` | a text that has a vector | `key` = hash of the exact text embedded; its id is the vector's rowid and slot |
@@ -46,6 +47,7 @@ mod names;
 mod notes;
 mod links;
 mod fulltext;
+mod postings;
 mod vectors;
 mod passages;
 mod contents;
@@ -67,6 +69,7 @@ use crate::path::{FileId, VaultPath};
 use crate::private_file::make_private;
 use crate::report::counted_as;
 use crate::store::open_file::OpenFile;
+use crate::store::postings::NewPostings;
 
 pub use batch::{Batch, NewNote, WriteStore};
 pub(crate) use compare::{Differences, differences_of};
@@ -137,6 +140,8 @@ pub(crate) struct Store {
     path: PathBuf,
     /// The blocks that this transaction has changed.
     changed: RefCell<BTreeSet<ChangedBlock>>,
+    /// The words of the passages that this transaction has added.
+    new_postings: RefCell<NewPostings>,
     /// A second connection to the same state, for the first scan of all vectors.
     other: Cell<Option<Box<Store>>>,
     /// Whether this connection has the views of [`occurrence_views`](Self::occurrence_views).
@@ -164,6 +169,7 @@ impl StoreTransaction<'_> {
     /// Commits.
     pub(crate) fn commit(self) -> Result<()> {
         let Self { store, transaction } = self;
+        store.write_postings()?;
         store.with(|_| {
             for block in store.changed.take() {
                 match block {
@@ -266,8 +272,9 @@ impl Store {
     }
 
     fn new(conn: Connection, path: &Path, file: Option<OpenFile>) -> Self {
-        let (changed, other, has_views) = (RefCell::default(), Cell::default(), Cell::default());
-        Self { conn, path: path.to_path_buf(), changed, other, has_views, _file: file }
+        let (changed, new_postings) = (RefCell::default(), RefCell::default());
+        let (other, has_views) = (Cell::default(), Cell::default());
+        Self { conn, path: path.to_path_buf(), changed, new_postings, other, has_views, _file: file }
     }
 
     /// Starts a transaction that will write; readers continue to see the previous state.
@@ -277,6 +284,7 @@ impl Store {
         schema::check_format(self)?;
         // Changes of a transaction that was rolled back.
         self.changed.borrow_mut().clear();
+        self.new_postings.borrow_mut().clear();
         Ok(StoreTransaction { store: self, transaction })
     }
 
@@ -347,7 +355,10 @@ impl Store {
         let blocks = (self.outdated_passage_blocks()?, one_and_many);
         let one_and_many = ["text does not match its checksum", "texts do not match their checksums"];
         let texts = (self.unsound_texts()?, one_and_many);
-        let unsound = [vectors, codes, blocks, texts].into_iter().filter(|(number, _)| *number > 0);
+        let one_and_many =
+            ["posting list differs from the keyword index", "posting lists differ from the keyword index"];
+        let postings = (self.unsound_postings()?, one_and_many);
+        let unsound = [vectors, codes, blocks, texts, postings].into_iter().filter(|(number, _)| *number > 0);
         faults.extend(unsound.map(|(number, [one, many])| counted_as(number, one, many)));
         Ok(faults)
     }

@@ -189,9 +189,10 @@ impl Store {
         self.set_meta("next_passage", &id.to_string())
     }
 
-    /// Adds a passage, without its words.
+    /// Adds a passage, without its words in the keyword index; its id is higher than those of all before.
     pub(crate) fn put_passage(&self, id: i64, note: FileId, vector: Option<i64>, passage: &NewPassage) -> Result<()> {
         self.mark_passage(id);
+        self.new_postings.borrow_mut().add(id, &passage.fields);
         self.run(
             "INSERT INTO passage(id, note, vector, length, tokens, said) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
             params![id, note, vector, passage.fields.length(), passage.tokens, passage.said],

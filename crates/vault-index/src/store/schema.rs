@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format that this program reads and writes.
-pub(crate) const FORMAT: i64 = 12;
+pub(crate) const FORMAT: i64 = 13;
 
 /// "vidx".
 pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
@@ -119,6 +119,13 @@ CREATE VIRTUAL TABLE words USING fts5(
 -- Bytes of words that are gathered in memory before they are written: each write is a part to be merged later.
 INSERT INTO note_words(note_words, rank) VALUES('hashsize', 33554432);
 INSERT INTO words(words, rank) VALUES('hashsize', 33554432);
+
+CREATE TABLE posting(
+  term TEXT NOT NULL,
+  segment INTEGER NOT NULL,
+  entries BLOB NOT NULL,
+  PRIMARY KEY(term, segment)
+) WITHOUT ROWID;
 
 CREATE TABLE vocabulary(word TEXT PRIMARY KEY, stem TEXT) WITHOUT ROWID;
 CREATE INDEX vocabulary_stem ON vocabulary(stem) WHERE stem IS NOT NULL;

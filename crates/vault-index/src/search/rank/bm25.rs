@@ -325,28 +325,28 @@ impl Counter<'_> {
         let mut number = 0;
         let mut at = 0;
         let mut count = |term: &str, holder, field| {
-            number += 1;
-            if !wanted(term) {
-                return number <= most;
-            }
             let held = match holder {
-                Holder::Note(note) => {
-                    match field {
-                        Field::Title | Field::Aliases => named.push(note),
-                        Field::Path => in_folders.push(note),
-                        _ => {}
-                    }
-                    if self.in_passages { self.of_notes.of(note) } else { 0..0 }
-                }
+                Holder::Note(note) if self.in_passages => self.of_notes.of(note),
+                Holder::Note(_) => 0..0,
                 Holder::Passage(_) if !self.in_passages => return false,
                 Holder::Passage(id) => match self.position(id, at) {
                     Some(position) => {
                         at = position;
                         position..position + 1
                     }
-                    None => 0..0,
+                    // Removed.
+                    None => return true,
                 },
             };
+            number += 1;
+            if !wanted(term) {
+                return number <= most;
+            }
+            match (holder, field) {
+                (Holder::Note(note), Field::Title | Field::Aliases) => named.push(note),
+                (Holder::Note(note), Field::Path) => in_folders.push(note),
+                _ => {}
+            }
             if found.last().is_none_or(|found| found.term != term) {
                 found.push(FoundTerm { word: self.word, term: term.to_owned(), holders: Vec::new(), in_name: false });
             }

@@ -43,6 +43,7 @@ fn terms_of(text: &str) -> Vec<String> {
 
 fn indexed(notes: &Notes) -> IndexedNotes {
     let store = Store::scratch().unwrap();
+    let batch = store.begin().unwrap();
     let (mut passages, mut fields) = (Vec::new(), Vec::new());
     for (number, (title, tags, bodies)) in notes.iter().enumerate() {
         // Ids of notes are in another order than those of their passages.
@@ -92,6 +93,7 @@ fn indexed(notes: &Notes) -> IndexedNotes {
     }
     // A word that no note has any more has no effect.
     store.put_vocabulary(&[("gardened".to_owned(), Some("garden".to_owned()))]).unwrap();
+    batch.commit().unwrap();
     IndexedNotes { store, passages, fields }
 }
 
