@@ -176,20 +176,29 @@ impl Store {
     /// Deletes the entries of removed passages.
     fn delete_dead_postings(&self, next: i64) -> Result<()> {
         let alive: HashSet<i64> = self.all("SELECT id FROM passage", [], |row| row.get(0))?.into_iter().collect();
-        let sql = "SELECT term, segment, entries FROM posting";
-        let rows: Vec<(String, i64, Vec<u8>)> = self.all(sql, [], |row| row.try_into())?;
-        for (term, segment, entries) in rows {
-            let mut left = Vec::new();
-            each_entry(segment, &entries, |entry| {
-                if alive.contains(&entry.passage) {
-                    write_entry(entry, &mut left);
+        let mut changed: Vec<(String, i64, Vec<u8>)> = Vec::new();
+        self.with(|conn| {
+            let mut statement = conn.prepare("SELECT term, segment, entries FROM posting")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let (segment, entries) = (row.get(1)?, row.get_ref(2)?.as_blob()?);
+                let mut left = Vec::new();
+                each_entry(segment, entries, |entry| {
+                    if alive.contains(&entry.passage) {
+                        write_entry(entry, &mut left);
+                    }
+                    true
+                });
+                if left.len() != entries.len() {
+                    changed.push((row.get(0)?, segment, left));
                 }
-                true
-            });
-            match left.len() {
-                0 => self.run("DELETE FROM posting WHERE term = ?1 AND segment = ?2", params![term, segment])?,
-                length if length == entries.len() => {}
-                _ => self.run(
+            }
+            Ok(())
+        })?;
+        for (term, segment, left) in changed {
+            match left.is_empty() {
+                true => self.run("DELETE FROM posting WHERE term = ?1 AND segment = ?2", params![term, segment])?,
+                false => self.run(
                     "UPDATE posting SET entries = ?3 WHERE term = ?1 AND segment = ?2",
                     params![term, segment, left],
                 )?,
