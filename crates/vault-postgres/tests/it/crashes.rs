@@ -7,7 +7,7 @@ use postgres::Client;
 use vault_index::{ErrorKind, Query, SyncOptions, backend};
 use vault_postgres::Database;
 
-use crate::server::Server;
+use crate::server::{Server, is_long};
 use crate::vault::{Vault, answer, assert_same, model};
 
 fn filled(server: &Server, notes: usize) -> Vault {
@@ -74,7 +74,7 @@ fn a_killed_server_loses_nothing_that_was_committed() {
     let Some(mut server) = Server::new() else { return };
     let vault = filled(&server, 60);
     let mut kept = 0;
-    for moment in 0..6_u64 {
+    for moment in 0..if is_long() { 50_u64 } else { 6 } {
         let database = server.database("postgres");
         let mut committed = Vec::new();
         let synced = std::thread::scope(|scope| {
@@ -155,6 +155,17 @@ fn errors_say_what_to_do() {
     assert!(shown.contains("ann@") && !shown.contains("hunter2"), "{shown}");
     let none = Database::new(&server.address("postgres").replace("dbname=postgres", "dbname=template1")).unwrap();
     assert_eq!(none.vaults().unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_replica_is_searched_and_not_written() {
+    let Some(server) = Server::new() else { return };
+    let vault = filled(&server, 3);
+    vault.sync(&server.database("postgres")).unwrap();
+    let (primary, replica) = (vault.searcher(&server.database("postgres")).unwrap(), server.replica());
+    assert_same(&primary, &vault.searcher(&replica.database("postgres")).unwrap(), &Query::literal("rose"));
+    let error = vault.sync(&replica.database("postgres")).unwrap_err().one_line();
+    assert!(error.contains("read-only, as a replica is"), "{error}");
 }
 
 /// Sessions of writers are ended at many moments.

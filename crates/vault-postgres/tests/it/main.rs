@@ -7,6 +7,7 @@ mod vault;
 
 mod answers;
 mod crashes;
+mod load;
 mod rights;
 mod tls;
 mod traffic;

@@ -15,6 +15,11 @@ const PROGRAMS: &str = "VAULT_POSTGRES_BIN";
 /// The user `nobody`: PostgreSQL refuses to run as root.
 const NOBODY: u32 = 65534;
 
+/// Whether tests run long: at more moments, for a minute.
+pub fn is_long() -> bool {
+    std::env::var_os("VAULT_POSTGRES_LONG").is_some_and(|value| !value.is_empty())
+}
+
 pub struct Server {
     programs: PathBuf,
     folder: TempDir,
@@ -30,13 +35,7 @@ impl Server {
         if programs.is_empty() {
             return None;
         }
-        let folder = tempfile::tempdir().unwrap();
-        let is_root = folder.path().metadata().unwrap().uid() == 0;
-        if is_root {
-            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        }
-        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        let mut server = Self { programs: programs.into(), folder, is_root, process: None };
+        let mut server = Self::stopped(programs.into());
         let made = server
             .program("initdb")
             .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--pgdata"])
@@ -46,6 +45,32 @@ impl Server {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         server.start();
         Some(server)
+    }
+
+    /// One without data.
+    fn stopped(programs: PathBuf) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let is_root = folder.path().metadata().unwrap().uid() == 0;
+        if is_root {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { programs, folder, is_root, process: None }
+    }
+
+    /// Starts a replica, which follows this server.
+    pub fn replica(&self) -> Self {
+        let mut replica = Self::stopped(self.programs.clone());
+        let copied = replica
+            .program("pg_basebackup")
+            .args(["--checkpoint=fast", "--no-sync", "--write-recovery-conf", "--dbname", &self.address("postgres")])
+            .arg("--pgdata")
+            .arg(replica.data())
+            .output()
+            .unwrap();
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        replica.start();
+        replica
     }
 
     fn data(&self) -> PathBuf {
@@ -79,7 +104,7 @@ impl Server {
     fn spawn(&self) -> Child {
         let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
         self.program("postgres")
-            .args(["-c", "listen_addresses=", "-c", "max_connections=40", "-c", "shared_buffers=32MB", "-k"])
+            .args(["-c", "listen_addresses=", "-c", "max_connections=60", "-c", "shared_buffers=32MB", "-k"])
             .arg(self.folder.path())
             .arg("-D")
             .arg(self.data())
