@@ -18,6 +18,25 @@ pub(crate) fn named(index: &Path) -> Result<Option<Arc<dyn Database>>> {
     }
 }
 
+/// The database of a vault in the table `databases` of the configuration.
+///
+/// # Errors
+/// [`ErrorKind::Query`] for an address that is not one of a database, or that cannot be used.
+pub(crate) fn of_table(vault: &str, address: &str, file: &Path) -> Result<Arc<dyn Database>> {
+    let database = named(Path::new(address)).and_then(|database| {
+        database.ok_or_else(|| {
+            Error::new(ErrorKind::Query, "the address of a database begins with postgres://")
+                .with_remedy("for an index file, leave the vault out of `databases`, and use --index")
+        })
+    });
+    // The value may hold a password.
+    database.map_err(|error| {
+        Error::new(error.kind(), format!("the database of {vault:?} cannot be used: {}", error.message()))
+            .at(file)
+            .with_remedy(error.remedy().unwrap_or("correct it in the table `databases`").to_owned())
+    })
+}
+
 #[cfg(feature = "postgres")]
 fn open(address: &str) -> Result<Arc<dyn Database>> {
     Ok(Arc::new(vault_postgres::Database::new(address)?))
@@ -40,9 +59,6 @@ pub(crate) fn needs_own_file(program: &str) -> Error {
 
 /// The error of a command that needs an index file.
 pub(crate) fn needs_file(command: &str) -> Error {
-    Error::new(
-        ErrorKind::Query,
-        format!("{command} works with an index file, and --index (VAULT_INDEX_FILE) names a database"),
-    )
-    .with_remedy("leave it out, or name a file")
+    Error::new(ErrorKind::Query, format!("{command} works with an index file, and this index is in a database"))
+        .with_remedy("name a file with --index (VAULT_INDEX_FILE), or leave it out")
 }

@@ -2,6 +2,7 @@
 //!
 //! Flags override environment variables, which override the file.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,6 +87,10 @@ pub struct Settings {
     pub index_file: Option<PathBuf>,
     /// The database that has the indexes, if one was named. Then there is no index file.
     pub(crate) database: Option<Arc<dyn Database>>,
+    /// The databases of single vaults, from the configuration.
+    databases: HashMap<PathBuf, Arc<dyn Database>>,
+    /// Whether the vault is the current folder, for no other reason than that.
+    is_guess: bool,
     /// The user's file.
     pub config: UserConfig,
 }
@@ -97,19 +102,41 @@ impl Settings {
     /// A configuration that cannot be parsed; a vault that does not exist; the home folder or `/` unless they were
     /// named; an index file with the name of a note, or for several vaults; a database instead of a file.
     pub fn load(args: &VaultArgs) -> CliResult<Self> {
-        let settings = Self::load_for_index(args)?;
+        let settings = Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::canonical_vault)?;
         match settings.database {
             Some(_) => Err(database::needs_own_file(&crate::program()).into()),
             None => Ok(settings),
         }
     }
 
-    /// [`Self::load`] for a command that also works with an index in a database.
+    /// [`Self::load`] for a command that also works with an index in a database: the one that is named, or else those of
+    /// the vaults in the configuration.
     ///
     /// # Errors
     /// Those of [`Self::load`], except for a database.
     pub(crate) fn load_for_index(args: &VaultArgs) -> CliResult<Self> {
-        Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::canonical_vault)
+        let mut settings = Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::canonical_vault)?;
+        if settings.database.is_none() && settings.index_file.is_none() {
+            settings.look_up_databases()?;
+        }
+        Ok(settings)
+    }
+
+    fn look_up_databases(&mut self) -> CliResult<()> {
+        for vault in &self.vaults {
+            let name = vault.file_name().unwrap_or_default().to_string_lossy();
+            let Some(address) = self.config.databases.get(&*name) else { continue };
+            if self.is_guess && !vault.join(".obsidian").is_dir() {
+                return Err(must_be_named());
+            }
+            self.databases.insert(vault.clone(), database::of_table(&name, address, &config_file())?);
+        }
+        Ok(())
+    }
+
+    /// The database with the index of a vault, if it is in one.
+    pub(crate) fn database_of(&self, vault: &Path) -> Option<&Arc<dyn Database>> {
+        self.database.as_ref().or_else(|| self.databases.get(vault))
     }
 
     /// [`Self::load`] for vaults whose folders may be missing.
@@ -147,7 +174,8 @@ impl Settings {
             check_index_file(file, vaults.len())?;
         }
         check_globs(&config.exclude).map_err(|error| error.at(config_file()))?;
-        Ok(Self { vaults, index_file, database, config })
+        let is_guess = args.vault.is_empty() && named.named_in.is_none();
+        Ok(Self { vaults, index_file, database, databases: HashMap::new(), is_guess, config })
     }
 
     /// Returns the vault of a command that works on one.
@@ -203,12 +231,16 @@ fn check_database_vaults(args: &VaultArgs, named: &NamedVaults, index: Option<&P
     }
     let is_guess = args.vault.is_empty() && named.named_in.is_none();
     if is_guess && !named.folders.iter().any(|folder| folder.join(".obsidian").is_dir()) {
-        return Err(Failure::Refused(
-            "with an index in a database, the vault must be named, because another folder would replace it (--vault DIR)"
-                .to_owned(),
-        ));
+        return Err(must_be_named());
     }
     Ok(())
+}
+
+fn must_be_named() -> Failure {
+    Failure::Refused(
+        "with an index in a database, the vault must be named, because another folder would replace it (--vault DIR)"
+            .to_owned(),
+    )
 }
 
 /// Refuses what cannot be the file of an index.
@@ -273,11 +305,14 @@ pub struct UserConfig {
     pub hyperlink: Hyperlink,
     /// The editor of `--open`: `obsidian`, or a command. `None` means `$VISUAL`, else `$EDITOR`.
     pub editor: Option<String>,
+    /// The databases that have the indexes of vaults, by the names of the vaults' folders.
+    pub databases: HashMap<String, String>,
 }
 
 const REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB\"], limit, mode = \"hybrid\", \
                       \"semantic\" or \"lexical\", best_last = true, background = false, \
-                      hyperlink = \"vscode\" (or another) and editor = \"obsidian\" (or a command)";
+                      hyperlink = \"vscode\" (or another), editor = \"obsidian\" (or a command) and a table [databases] \
+                      (VAULT = \"postgres://…\")";
 
 /// Returns the path of the user's configuration file, which may not exist.
 pub(crate) fn config_file() -> PathBuf {

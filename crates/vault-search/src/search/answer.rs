@@ -28,6 +28,9 @@ pub(super) struct SearchAnswer {
     /// The folders of the vaults of a search of several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vaults: Vec<String>,
+    /// Those of them that were not searched, because their database does not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// The number of notes in the index.
     pub indexed: usize,
     /// The number of passages that have no vector yet, plus that of notes that are not read yet.
@@ -100,9 +103,9 @@ pub(super) struct FolderCount {
 }
 
 impl SearchAnswer {
-    /// Merges the hits of all vaults, which are in the order of the vaults. The results are sorted as the query
+    /// Merges the hits of all vaults, which are in the order of the vaults; `None`: the vault is missing. The results are sorted as the query
     /// demands, best first by default, and limited to the number it asks for.
-    pub(super) fn new(typed: String, query: &Query, hits: Vec<Hits>, vaults: &[PathBuf]) -> Self {
+    pub(super) fn new(typed: String, query: &Query, hits: Vec<Option<Hits>>, vaults: &[PathBuf]) -> Self {
         let text = |vault: &PathBuf| vault.to_string_lossy().into_owned();
         let several = vaults.len() > 1;
         let mut answer = Self {
@@ -112,6 +115,12 @@ impl SearchAnswer {
             reranker: None,
             vault: vaults.first().filter(|_| !several).map(text),
             vaults: if several { vaults.iter().map(text).collect() } else { Vec::new() },
+            missing: vaults
+                .iter()
+                .zip(&hits)
+                .filter(|(_, hits)| hits.is_none())
+                .map(|(vault, _)| text(vault))
+                .collect(),
             indexed: 0,
             pending: 0,
             took_ms: 0,
@@ -127,7 +136,9 @@ impl SearchAnswer {
             notices: Vec::new(),
             fell_back: false,
         };
+        let mut is_first = true;
         for (vault_index, hits) in hits.into_iter().enumerate() {
+            let Some(hits) = hits else { continue };
             answer.mode = hits.mode;
             answer.fell_back |= query.mode == Mode::Hybrid && hits.mode == Mode::Lexical;
             answer.reranker = hits.reranker;
@@ -136,9 +147,9 @@ impl SearchAnswer {
             answer.unread += hits.unread;
             let new = hits.substitutions.into_iter().filter(|read| !answer.substitutions.contains(read));
             answer.substitutions.extend(new.collect::<Vec<_>>());
-            match vault_index {
-                0 => answer.unknown_words = hits.unknown_words,
-                _ => answer.unknown_words.retain(|word| hits.unknown_words.contains(word)),
+            match std::mem::take(&mut is_first) {
+                true => answer.unknown_words = hits.unknown_words,
+                false => answer.unknown_words.retain(|word| hits.unknown_words.contains(word)),
             }
             answer.near_misses.extend(hits.near_misses);
             answer.results.extend(hits.results.into_iter().map(|hit| SearchResult {
@@ -246,7 +257,7 @@ pub(super) mod tests {
 
     pub(in crate::search) fn merged(results: Vec<Vec<Hit>>, query: &Query) -> SearchAnswer {
         let vaults: Vec<PathBuf> = (0..results.len()).map(|n| format!("/v{n}").into()).collect();
-        SearchAnswer::new("x".into(), query, results.into_iter().map(hits).collect(), &vaults)
+        SearchAnswer::new("x".into(), query, results.into_iter().map(hits).map(Some).collect(), &vaults)
     }
 
     fn paths(answer: &SearchAnswer) -> Vec<String> {
@@ -276,7 +287,7 @@ pub(super) mod tests {
             second.start_line = 40;
             let results = vec![vec![hit("sub/a.md", 0.4), second], vec![hit("a.md", 0.5)]];
             let vaults = ["/v0".into(), "/v0/sub".into()];
-            paths(&SearchAnswer::new("x".into(), &query, results.into_iter().map(hits).collect(), &vaults))
+            paths(&SearchAnswer::new("x".into(), &query, results.into_iter().map(hits).map(Some).collect(), &vaults))
         };
         assert_eq!(nested(Grouping::BestPassage), ["/v0/sub/a.md"]);
         assert_eq!(nested(Grouping::Passages), ["/v0/sub/a.md"; 2]);

@@ -172,7 +172,7 @@ fn examine(settings: &IndexSettings, vault: &Path, findings: &mut Vec<Finding>) 
         let remedy = "to change notes, give yourself the permission to write in it";
         findings.push(Finding::notice(FindingKind::Permissions, &subject, message, remedy));
     }
-    let index = match Index::open(vault, settings.options()) {
+    let index = match Index::open(vault, settings.options(vault)) {
         Ok(index) => index,
         Err(error) => {
             findings.push(Finding::of_error(kind_of(&error), vault, &error, REBUILD));

@@ -11,7 +11,7 @@ use super::progress::about;
 /// embedding continues in the background.
 pub(super) fn of(
     answer: &SearchAnswer,
-    indexes: &[Index],
+    indexes: &[&Index],
     why: Option<String>,
     unmatched: &UnmatchedConditions,
     query: &Query,
@@ -86,7 +86,7 @@ fn substituted(read: &Substitution, several: bool) -> String {
 
 /// Returns the notice about passages without a vector: how many there are, the effect on the ranking, and how and when
 /// the vectors are computed.
-fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index], going_on: bool) -> String {
+fn pending_vectors(pending: usize, mode: Mode, indexes: &[&Index], going_on: bool) -> String {
     let so = if mode == Mode::Semantic { "cannot be found by meaning" } else { "are ranked by their words" };
     let time = indexes.iter().filter_map(|index| index.time_to_embed().ok().flatten()).reduce(|a, b| a + b);
     let time = time.map_or_else(String::new, |time| format!(", in about {}", about(time)));

@@ -19,6 +19,37 @@ use super::open;
 use super::search_args::SearchArgs;
 use super::settings::IndexSettings;
 
+/// The results of a search of each vault. With several, a vault whose database does not answer has none, and the reason
+/// is printed.
+///
+/// # Errors
+/// Any other error, and the first one if no database answers.
+pub(super) fn of_each<T>(
+    settings: &IndexSettings,
+    indexes: &[Index],
+    search: impl Fn(&Index) -> Result<T, Error>,
+) -> CliResult<Vec<Option<T>>> {
+    let mut results = Vec::with_capacity(indexes.len());
+    let mut missing = None;
+    for (index, vault) in indexes.iter().zip(&settings.vaults) {
+        match search(index) {
+            Ok(found) => results.push(Some(found)),
+            Err(error) if error.kind() == ErrorKind::Store && settings.database_of(vault).is_some() => {
+                if indexes.len() > 1 {
+                    note(&format!("{} is missing: {}", sanitize_line(&vault.to_string_lossy()), error.one_line()));
+                }
+                results.push(None);
+                missing = missing.or(Some(error));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match missing {
+        Some(error) if results.iter().all(Option::is_none) => Err(error.into()),
+        _ => Ok(results),
+    }
+}
+
 /// Opens the index of every vault, and brings it up to date as the options demand. Also returns why something may be
 /// missing.
 pub(super) fn open_all(
@@ -65,10 +96,12 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
         Some(rerank) => index.search_reranked(&query, rerank),
         None => index.search(&query),
     };
-    let hits = indexes.iter().map(search).collect::<Result<Vec<_>, _>>()?;
+    let hits = of_each(&settings, &indexes, search)?;
+    // By their position.
+    let answering: Vec<(usize, &Index)> = indexes.iter().enumerate().filter(|(n, _)| hits[*n].is_some()).collect();
     let mut answer = SearchAnswer::new(args.typed(), &query, hits, &settings.vaults);
     if args.count {
-        count(&mut answer, &indexes, &query, args.group.is_some())?;
+        count(&mut answer, &answering, &query, args.group.is_some())?;
     } else if args.group.is_some() {
         answer.group_by_folder();
     }
@@ -79,13 +112,14 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
 
     let found = answer.count.unwrap_or(answer.results.len());
     let outcome = if found == 0 { Outcome::Nothing } else { Outcome::Done };
-    let unmatched = unmatched(&indexes, &query, outcome)?;
+    let answering: Vec<&Index> = answering.into_iter().map(|(_, index)| index).collect();
+    let unmatched = unmatched(&answering, &query, outcome)?;
     // Embed in the background, so that the next answer can rank these passages by meaning.
     let is_going_on =
         args.is_seen() && !args.no_sync && answer.pending > answer.unread && notices::needs_vectors(&query);
     let going_on: Vec<&Index> =
-        indexes.iter().filter(|index| is_going_on && background::is_due(index, &settings.config)).collect();
-    answer.notices = notices::of(&answer, &indexes, why, &unmatched, &query, !going_on.is_empty());
+        answering.iter().copied().filter(|index| is_going_on && background::is_due(index, &settings.config)).collect();
+    answer.notices = notices::of(&answer, &answering, why, &unmatched, &query, !going_on.is_empty());
     let said_before = notices::unknown_words(&answer);
     said_before.iter().for_each(|text| note(text));
     match args.output.format() {
@@ -129,19 +163,19 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
 }
 
 /// Counts the matches, in total and by folder.
-fn count(answer: &mut SearchAnswer, indexes: &[Index], query: &Query, by_folder: bool) -> CliResult<()> {
+fn count(answer: &mut SearchAnswer, indexes: &[(usize, &Index)], query: &Query, by_folder: bool) -> CliResult<()> {
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
     let mut count = 0;
-    for (n, index) in indexes.iter().enumerate() {
+    for (n, index) in indexes {
         // Notes of another searched vault inside this one are counted there.
-        let others = indexes.iter().map(Index::vault).filter(|other| *other != index.vault());
+        let others = indexes.iter().map(|(_, other)| other.vault()).filter(|other| *other != index.vault());
         let nested: Vec<&Path> = others.filter_map(|other| other.strip_prefix(index.vault()).ok()).collect();
         for path in index.searcher()?.matches(query)? {
             if nested.iter().any(|nested| Path::new(path.as_str()).starts_with(nested)) {
                 continue;
             }
             count += 1;
-            let folder = match answer.vaults.get(n) {
+            let folder = match answer.vaults.get(*n) {
                 Some(vault) => format!("{vault}/{}", path.folder()).trim_end_matches('/').to_string(),
                 None => path.folder().to_string(),
             };
@@ -235,7 +269,7 @@ fn is_ranked(query: &Query) -> bool {
 }
 
 /// Returns the conditions that no note of any vault meets. If something was found, only negated conditions are checked.
-fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<UnmatchedConditions> {
+fn unmatched(indexes: &[&Index], query: &Query, outcome: Outcome) -> CliResult<UnmatchedConditions> {
     let exclusions = || {
         let parts = query.condition.clone().map(Condition::into_parts).unwrap_or_default();
         let exclusions = parts.into_iter().filter(|part| matches!(part, Expression::Not(_)));

@@ -49,7 +49,7 @@ pub(super) enum Wait {
 
 /// Opens the index to read it, or to fill it without embedding anything.
 pub(super) fn to_read(settings: &IndexSettings, vault: &Path) -> CliResult<Index> {
-    Ok(Index::open(vault, settings.options())?)
+    Ok(Index::open(vault, settings.options(vault))?)
 }
 
 /// Opens the index to fill it, after the user has consented to send notes to a remote model, if the index has one.
@@ -76,7 +76,7 @@ pub(super) fn to_rebuild(settings: &IndexSettings, vault: &Path, agreed: bool) -
             "the index is too damaged to tell its model, so it is rebuilt with {model} \
              (for another one: vault-index rebuild --model NAME)"
         ));
-        index = Index::open(vault, settings.options().model(model))?;
+        index = Index::open(vault, settings.options(vault).model(model))?;
     }
     if let Some(model) = index.model_of_rebuild()? {
         consent::obtain(vault, &model, agreed, "rebuild")?;
@@ -94,11 +94,13 @@ pub(super) fn up_to_date(
     policy: SyncPolicy,
 ) -> CliResult<(Index, Option<String>)> {
     let (index, with_vectors, wait) = match policy {
-        SyncPolicy::Text(Wait::AtMost(_)) | SyncPolicy::All(Wait::AtMost(_)) if settings.database.is_some() => {
+        SyncPolicy::Text(Wait::AtMost(_)) | SyncPolicy::All(Wait::AtMost(_))
+            if settings.database_of(vault).is_some() =>
+        {
             return Err(crate::database::needs_file("--wait").into());
         }
         // Each reader may have another state of the notes, so only a sync or a watcher writes to a database.
-        _ if settings.database.is_some() => return Ok((to_read(settings, vault)?, None)),
+        _ if settings.database_of(vault).is_some() => return Ok((to_read(settings, vault)?, None)),
         SyncPolicy::Skip => return Ok((to_read(settings, vault)?, None)),
         // Nothing is embedded, so nothing can leave the machine.
         SyncPolicy::Text(wait) => (to_read(settings, vault)?, false, wait),

@@ -11,7 +11,7 @@ use vault_index::{Error, ErrorKind, Hits, Index, Query, Rerank, Result, Searcher
 use crate::{CliResult, Out, Outcome, note};
 
 use super::answer::SearchAnswer;
-use super::one_query::open_all;
+use super::one_query::{of_each, open_all};
 use super::search_args::SearchArgs;
 use super::settings::IndexSettings;
 
@@ -33,7 +33,7 @@ pub(super) fn run(args: &SearchArgs, file: &Path, out: &mut Out) -> CliResult {
     if let Some(why) = why {
         note(&why);
     }
-    let searchers = indexes.iter().map(Index::searcher).collect::<Result<Vec<_>>>()?;
+    let searchers = of_each(&settings, &indexes, Index::searcher)?;
     // With a reranker, answer one query at a time: it is slow, and the first answer should not wait for the others.
     let together = if rerank.is_some() { 1 } else { TOGETHER };
     let (mut asked, mut found, mut failed) = (0, 0, 0);
@@ -84,7 +84,7 @@ fn answers(
     lines: &[String],
     options: &Query,
     rerank: Option<&Rerank>,
-    searchers: &[Searcher],
+    searchers: &[Option<Searcher>],
     vaults: &[PathBuf],
 ) -> Vec<SearchAnswer> {
     let started = Instant::now();
@@ -94,18 +94,26 @@ fn answers(
         query
     };
     let queries: Vec<Query> = lines.iter().map(with_text).collect();
-    let mut per_query: Vec<Vec<Result<Hits>>> = lines.iter().map(|_| Vec::new()).collect();
+    let mut per_query: Vec<Vec<Result<Option<Hits>>>> = lines.iter().map(|_| Vec::new()).collect();
     for searcher in searchers {
+        let Some(searcher) = searcher else {
+            per_query.iter_mut().for_each(|of_query| of_query.push(Ok(None)));
+            continue;
+        };
         let hits = match rerank {
             Some(rerank) => queries.iter().map(|query| searcher.search_reranked(query, rerank)).collect(),
             None => searcher.search_many(&queries),
         };
-        per_query.iter_mut().zip(hits).for_each(|(of_query, hits)| of_query.push(hits));
+        per_query.iter_mut().zip(hits).for_each(|(of_query, hits)| of_query.push(hits.map(Some)));
     }
     // Queries that are answered together share the time.
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX) / lines.len().max(1) as u64;
-    let answer = |(query, hits): (Query, Vec<Result<Hits>>)| {
-        let nothing = || searchers.iter().map(|searcher| searcher.nothing(options.mode)).collect();
+    let answer = |(query, hits): (Query, Vec<Result<Option<Hits>>>)| {
+        let nothing = || {
+            let nothing =
+                |searcher: &Option<Searcher>| searcher.as_ref().map(|searcher| searcher.nothing(options.mode));
+            searchers.iter().map(nothing).collect()
+        };
         let (hits, error) = match hits.into_iter().collect::<Result<Vec<_>>>() {
             Ok(hits) => (hits, None),
             // An empty line without filters is not an error: it finds nothing.

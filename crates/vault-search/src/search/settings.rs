@@ -17,7 +17,8 @@ Settings: flags override environment variables (VAULT_DIR, VAULT_INDEX_FILE, VAU
 config.toml in the user's configuration folder (~/.config/vault-index on Linux, \
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows). config.toml may set vault (a folder, or a list of folders), model, \
 base_url, exclude, limit, mode, best_last = true (like --best-last), background = false (do not embed after a search, like VAULT_BACKGROUND=0), \
-editor (the editor of --open, before $VISUAL and $EDITOR: obsidian, or a command) and hyperlink (where a click on a printed path leads: \
+editor (the editor of --open, before $VISUAL and $EDITOR: obsidian, or a command), a table [databases] \
+(the name of a vault's folder = \"postgres://…\": where vault-search and vault-index have its index) and hyperlink (where a click on a printed path leads: \
 file, obsidian (the note and its heading), advanced-uri (the Obsidian plugin of that name, with the line), \
 vscode, vscodium, cursor, zed, none, or a URL with {path}, {line}, {file}, {vault} and {heading}). A vault's own .vault.toml may set only exclude and [lint]. \
 NO_COLOR turns colors off.";
@@ -133,12 +134,16 @@ impl IndexSettings {
     /// # Errors
     /// [`ErrorKind::Query`](vault_index::ErrorKind::Query).
     pub(super) fn needs_file(&self, command: &str) -> CliResult<()> {
-        if self.database.is_some() { Err(needs_file(command).into()) } else { Ok(()) }
+        match self.vaults.iter().any(|vault| self.database_of(vault).is_some()) {
+            true => Err(needs_file(command).into()),
+            false => Ok(()),
+        }
     }
 
-    /// The options with which the library opens an index.
-    pub(super) fn options(&self) -> Options {
+    /// The options with which the library opens the index of a vault.
+    pub(super) fn options(&self, vault: &Path) -> Options {
         let mut options = self.index_options().exclude(&self.exclude);
+        options.database = self.database_of(vault).cloned();
         options.model.clone_from(&self.model);
         options.base_url.clone_from(&self.base_url);
         options
@@ -195,7 +200,7 @@ mod tests {
             UserConfig { exclude: vec!["a".into()], base_url: Some("http://c".into()), ..UserConfig::default() };
         let settings = merged(&VaultArgs::default(), &[], config, canonical_vault).unwrap();
         let args = IndexedVaultArgs { exclude: vec!["b".into()], ..IndexedVaultArgs::default() };
-        let options = IndexSettings::with(settings, &args).unwrap().options();
+        let options = IndexSettings::with(settings, &args).unwrap().options(Path::new(""));
         assert_eq!((options.exclude, options.base_url.as_deref()), (vec!["a".into(), "b".into()], Some("http://c")));
     }
 

@@ -71,7 +71,7 @@ pub(super) fn copy(vault_args: &IndexedVaultArgs, args: &CopyArgs, is_push: bool
     let settings = IndexSettings::load(vault_args)?;
     let vault = settings.only_vault()?;
     let command = if is_push { "push" } else { "pull" };
-    if settings.database.is_none() {
+    if settings.database_of(vault).is_none() {
         return Err(Error::new(ErrorKind::Query, format!("vault-index {command} needs a database"))
             .with_remedy("name it with --index postgres://user@host/database")
             .into());
@@ -79,7 +79,7 @@ pub(super) fn copy(vault_args: &IndexedVaultArgs, args: &CopyArgs, is_push: bool
     if let Some(file) = &args.file {
         crate::settings::check_index_file(file, 1)?;
     }
-    let mut of_file = settings.options();
+    let mut of_file = settings.options(vault);
     (of_file.database, of_file.index_file) = (None, args.file.clone());
     let (file, database) = (Index::open(vault, of_file)?, open::to_read(&settings, vault)?);
     let (source, target) = if is_push { (file, database) } else { (database, file) };

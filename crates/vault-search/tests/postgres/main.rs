@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use server::Server;
+use server::{Server, is_long};
 use tempfile::TempDir;
 
 /// A copy of the demo vault, and the address of its index in a database.
@@ -238,6 +238,37 @@ fn copies_embed_nothing_again() {
     assert!(String::from_utf8_lossy(&error.stderr).contains("--index postgres://"), "{error:?}");
 }
 
+/// The process of a sync is killed at moments that are spread over the time that a sync takes.
+#[test]
+fn a_killed_writer_is_continued_by_the_next_one() {
+    let Some(server) = Server::new() else { return };
+    let team = Team::new(&server);
+    let started = std::time::Instant::now();
+    team.stdout("vault-index", &["sync"]);
+    let whole = started.elapsed();
+    let (moments, mut killed) = (if is_long() { 50 } else { 6 }, 0);
+    for moment in 0..moments {
+        for n in 0..20 {
+            let text =
+                format!("# Bed {moment} {n}\n\nThe quince was pruned, see [[Bed {n}]].\n\n## More\n\nJelly {n}.\n");
+            std::fs::write(team.vault().join(format!("Bed {moment} {n}.md")), text).unwrap();
+        }
+        let mut writer = team.command("vault-index", Some(&team.address), &["sync"]).spawn().unwrap();
+        std::thread::sleep(whole * moment / moments);
+        writer.kill().unwrap();
+        killed += u32::from(!writer.wait().unwrap().success());
+        // What is there can be searched.
+        team.stdout("vault-search", &["--json", "prune apple trees"]);
+    }
+    assert!(killed > 0, "no sync was killed");
+    let report: Value = serde_json::from_str(&team.stdout("vault-index", &["sync", "--json"])).unwrap();
+    assert_eq!(report["pending"], 0, "{report}");
+    assert!(team.stdout("vault-index", &["check"]).starts_with("sound: "));
+    let count = |index: Option<&str>| team.told("vault-search", index, &["--count", "quince"]);
+    team.told("vault-index", None, &["sync"]);
+    assert_eq!(count(Some(&team.address)), count(None));
+}
+
 #[test]
 fn a_watcher_keeps_a_database_up_to_date() {
     use std::io::{BufRead, BufReader};
@@ -283,6 +314,127 @@ fn rights_and_addresses() {
     let error = team.run("vault-search", Some("postgres://ann:hunter2@h/d?sslmode=verify-full"), &["apple"]);
     let said = format!("{error:?}");
     assert!(said.contains("sslrootcert") && !said.contains("hunter2"), "{said}");
+}
+
+/// Three vaults on three servers, by the configuration.
+#[test]
+fn vaults_are_spread_over_servers_and_the_others_answer_for_one_that_is_down() {
+    let Some(mut servers) = (0..3).map(|_| Server::new()).collect::<Option<Vec<_>>>() else { return };
+    let team = Team::new(&servers[0]);
+    let names = ["one", "two", "three"];
+    let vaults = names.map(|name| team.folder.path().join(name));
+    let mut table = "[databases]\n".to_owned();
+    for ((name, vault), server) in names.iter().zip(&vaults).zip(&servers) {
+        copy(&team.vault(), vault);
+        std::fs::write(vault.join("Own.md"), format!("# Quince of {name}\n\nMake jelly of the quince.")).unwrap();
+        table.push_str(&format!("{name} = \"postgres:{}\"\n", server.address("postgres")));
+    }
+    let configuration = team.folder.path().join(".config/vault-index/config.toml");
+    let all = std::env::join_paths(&vaults).unwrap();
+    let run = |program: &str, arguments: &[&str]| {
+        team.command(program, None, arguments).env("VAULT_DIR", &all).output().unwrap()
+    };
+    let json = |output: &Output| -> Value { serde_json::from_slice(&output.stdout).unwrap() };
+    let search = ["--json", "quince jelly"];
+    // The answers of index files first.
+    let file = json(&run("vault-search", &search));
+    std::fs::create_dir_all(configuration.parent().unwrap()).unwrap();
+    std::fs::write(&configuration, &table).unwrap();
+    for vault in &vaults {
+        team.told("vault-index", None, &["sync", "--vault", vault.to_str().unwrap()]);
+    }
+    let whole = run("vault-search", &search);
+    assert_eq!(json(&whole)["results"], file["results"], "{whole:?}");
+    assert!(json(&whole).get("missing").is_none());
+    servers.iter().for_each(|server| server.run("SELECT 1 / count(*) FROM vault_search.note"));
+    // A folder that is a vault for no other reason than that a command runs in it.
+    let mut nearby = team.command("vault-index", None, &["sync"]);
+    let plain = team.folder.path().join("elsewhere/one");
+    std::fs::create_dir_all(&plain).unwrap();
+    let nearby = nearby.env_remove("VAULT_DIR").current_dir(&plain).output().unwrap();
+    assert!(String::from_utf8_lossy(&nearby.stderr).contains("the vault must be named"), "{nearby:?}");
+
+    let counted = || json(&run("vault-search", &["--count", "--json", "quince jelly"]))["count"].as_u64().unwrap();
+    let all_count = counted();
+    assert!(all_count > 2, "{all_count}");
+    servers[1].kill();
+    let output = run("vault-search", &search);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("two is missing: ") && said.contains("reached"), "{output:?}");
+    let answer = json(&output);
+    assert_eq!(answer["missing"], serde_json::json!([vaults[1]]));
+    let of = |vault: &Path| {
+        let results = answer["results"].as_array().unwrap().iter();
+        results.filter(|result| result["vault"] == vault.to_str().unwrap()).count()
+    };
+    assert!(of(&vaults[0]) > 0 && of(&vaults[1]) == 0 && of(&vaults[2]) > 0, "{answer}");
+    assert_eq!(counted() * 3, all_count * 2);
+    assert_eq!(run("vault-search", &["-tag:garden", "apple"]).status.code(), Some(0));
+    assert_eq!(run("vault-search", &["tag:nothinghasthis"]).status.code(), Some(1));
+    let queries = team.folder.path().join("queries");
+    std::fs::write(&queries, "quince\napple\n").unwrap();
+    let lines = run("vault-search", &["--jsonl", "--queries", queries.to_str().unwrap()]);
+    let lines = String::from_utf8(lines.stdout).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() == 2 && lines.iter().all(|line| line["missing"] == answer["missing"]), "{lines:?}");
+    // Alone, it is an error; so is a server without any.
+    let alone = team.run("vault-search", None, &["--vault", vaults[1].to_str().unwrap(), "quince"]);
+    assert!(alone.status.code() == Some(2) && String::from_utf8_lossy(&alone.stderr).contains("reached"), "{alone:?}");
+    servers[0].kill();
+    servers[2].kill();
+    let none = run("vault-search", &search);
+    assert!(none.status.code() == Some(2) && none.stdout.is_empty(), "{none:?}");
+    // Other programs have an index file of their own, and so has a search that names one.
+    let one = vaults[0].to_str().unwrap();
+    let tools = team.command("vault-tools", None, &["lint"]).env("VAULT_DIR", one).output().unwrap();
+    assert!(tools.status.code().is_some_and(|code| code < 2), "{tools:?}");
+    let named = team.folder.path().join("named.db");
+    let of_file = team.run("vault-search", named.to_str(), &["--vault", one, "quince"]);
+    assert!(of_file.status.success(), "{of_file:?}");
+    std::fs::write(&configuration, "[databases]\none = 'postgres://ann:hunter2@h/d?sslmode=verify-full'").unwrap();
+    let error = team.run("vault-search", None, &["--vault", one, "quince"]);
+    let said = String::from_utf8_lossy(&error.stderr).into_owned();
+    assert!(said.contains("config.toml") && said.contains("\"one\"") && !said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn a_replica_answers_searches_and_refuses_to_be_written() {
+    use std::time::{Duration, Instant};
+
+    let Some(mut server) = Server::new() else { return };
+    let mut team = Team::new(&server);
+    team.stdout("vault-index", &["sync"]);
+    let replica = server.replica();
+    let (primary, read) = (team.address.clone(), format!("postgres:{}", replica.address("postgres")));
+    let search = |address: &str| team.told("vault-search", Some(address), &["--json", "prune apple trees"]);
+    assert_eq!(results(&search(&primary)), results(&search(&read)));
+    for arguments in [
+        &["sync"][..],
+        &["sync", "--no-vectors"],
+        &["rebuild"],
+        &["check", "--repair"],
+        &["forget", "--index-only", "--yes"],
+    ] {
+        std::fs::write(team.vault().join("Quince.md"), "# Quince\n\nMake jelly of the quince.").unwrap();
+        let output = team.run("vault-index", Some(&read), arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains("read-only"), "{arguments:?}: {output:?}");
+    }
+    // It follows the primary server.
+    team.stdout("vault-index", &["sync"]);
+    let until = Instant::now() + Duration::from_secs(60);
+    while !team.told("vault-search", Some(&read), &["--json", "quince jelly"]).contains("Quince.md") {
+        assert!(Instant::now() < until, "the replica does not follow");
+    }
+    assert_eq!(
+        team.told("vault-index", Some(&read), &["links", "Quince"]),
+        team.stdout("vault-index", &["links", "Quince"])
+    );
+    // An address with both goes on when the first is down.
+    server.kill();
+    let folder = |address: &str| address.split_once("host=").unwrap().1.split(' ').next().unwrap().to_owned();
+    team.address = format!("postgres:host={},{} user=postgres dbname=postgres", folder(&primary), folder(&read));
+    assert!(team.stdout("vault-search", &["quince jelly"]).contains("Quince"));
 }
 
 #[test]
