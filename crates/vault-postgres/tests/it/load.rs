@@ -57,7 +57,9 @@ fn many_write_and_search_at_once() {
                         let started = if std::ptr::eq(times, first) { started } else { Instant::now() };
                         let hits = searcher.search(&Query::literal(text)).unwrap();
                         times.lock().unwrap().push(started.elapsed());
-                        assert_eq!((hits.results.len(), hits.indexed, hits.pending), (10, notes, 0));
+                        assert_eq!((hits.results.len(), hits.indexed), (10, notes));
+                        // A sync commits its three notes before it embeds them.
+                        assert!(hits.pending <= 3, "{}", hits.pending);
                     }
                     if is_over.load(Ordering::Relaxed) {
                         break;

@@ -118,14 +118,22 @@ fn until_the_bar_shows(terminal: &mut File, requests: &Receiver<Request>) -> Req
     second
 }
 
-/// Sends Ctrl-C and waits until it has arrived, because two that wait are one.
+/// Sends Ctrl-C and waits until the program's thread for signals has noticed it and waits for the next one, or the
+/// program has ended. Two that come at once would be one.
 fn interrupt(child: &Child) {
+    let before = waits_for_signals(child).expect("a thread for signals");
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let is_waiting = || std::fs::read_to_string(&status).unwrap().contains("ShdPnd:\t0000000000000002");
-    while is_waiting() {
+    while waits_for_signals(child) == Some(before) {
         std::thread::yield_now();
     }
+}
+
+/// How often the program's thread for signals has begun to wait.
+fn waits_for_signals(child: &Child) -> Option<u64> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
+    let mut status = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("status")).ok());
+    let status = status.find(|status| status.starts_with("Name:\tctrl-c\n"))?;
+    status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse().ok()
 }
 
 fn pending(vault: &Vault) -> u64 {
