@@ -22,6 +22,7 @@ pub(crate) fn named(index: &Path) -> Result<Option<Arc<dyn Database>>> {
 ///
 /// # Errors
 /// [`ErrorKind::Query`] for an address that is not one of a database, or that cannot be used.
+#[cfg(feature = "search")]
 pub(crate) fn of_table(vault: &str, address: &str, file: &Path) -> Result<Arc<dyn Database>> {
     let database = named(Path::new(address)).and_then(|database| {
         database.ok_or_else(|| {
@@ -58,6 +59,7 @@ pub(crate) fn needs_own_file(program: &str) -> Error {
 }
 
 /// The error of a command that needs an index file.
+#[cfg(feature = "search")]
 pub(crate) fn needs_file(command: &str) -> Error {
     Error::new(ErrorKind::Query, format!("{command} works with an index file, and this index is in a database"))
         .with_remedy("name a file with --index (VAULT_INDEX_FILE), or leave it out")

@@ -88,8 +88,10 @@ pub struct Settings {
     /// The database that has the indexes, if one was named. Then there is no index file.
     pub(crate) database: Option<Arc<dyn Database>>,
     /// The databases of single vaults, from the configuration.
+    #[cfg(feature = "search")]
     databases: HashMap<PathBuf, Arc<dyn Database>>,
     /// Whether the vault is the current folder, for no other reason than that.
+    #[cfg(feature = "search")]
     is_guess: bool,
     /// The user's file.
     pub config: UserConfig,
@@ -114,6 +116,7 @@ impl Settings {
     ///
     /// # Errors
     /// Those of [`Self::load`], except for a database.
+    #[cfg(feature = "search")]
     pub(crate) fn load_for_index(args: &VaultArgs) -> CliResult<Self> {
         let mut settings = Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::canonical_vault)?;
         if settings.database.is_none() && settings.index_file.is_none() {
@@ -122,6 +125,7 @@ impl Settings {
         Ok(settings)
     }
 
+    #[cfg(feature = "search")]
     fn look_up_databases(&mut self) -> CliResult<()> {
         for vault in &self.vaults {
             let name = vault.file_name().unwrap_or_default().to_string_lossy();
@@ -135,6 +139,7 @@ impl Settings {
     }
 
     /// The database with the index of a vault, if it is in one.
+    #[cfg(feature = "search")]
     pub(crate) fn database_of(&self, vault: &Path) -> Option<&Arc<dyn Database>> {
         self.database.as_ref().or_else(|| self.databases.get(vault))
     }
@@ -174,8 +179,16 @@ impl Settings {
             check_index_file(file, vaults.len())?;
         }
         check_globs(&config.exclude).map_err(|error| error.at(config_file()))?;
-        let is_guess = args.vault.is_empty() && named.named_in.is_none();
-        Ok(Self { vaults, index_file, database, databases: HashMap::new(), is_guess, config })
+        Ok(Self {
+            vaults,
+            index_file,
+            database,
+            #[cfg(feature = "search")]
+            databases: HashMap::new(),
+            #[cfg(feature = "search")]
+            is_guess: args.vault.is_empty() && named.named_in.is_none(),
+            config,
+        })
     }
 
     /// Returns the vault of a command that works on one.
