@@ -1,13 +1,14 @@
 //! Differences between two indexes. Rows are compared by the path of their file, because ids differ.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rusqlite::types::ValueRef;
 
 use crate::error::Result;
 use crate::path::FileId;
+use crate::store::postings::Entry;
 use crate::store::{Holder, ReadContents, ReadWords, Store};
 use crate::terms::TermMatch;
 
@@ -212,6 +213,32 @@ impl Store {
         Ok(())
     }
 
+    /// The number of terms whose posting lists differ from the keyword index, without those of removed passages. Takes memory
+    /// for each term and each passage, not for each entry.
+    pub(super) fn unsound_postings(&self) -> Result<usize> {
+        self.occurrence_views()?;
+        // For each term: the sum of the hashes of its occurrences, whatever their order.
+        let mut expected: HashMap<String, u64> = HashMap::new();
+        self.with(|conn| {
+            let mut statement = conn.prepare("SELECT term, doc, col = 'headings' FROM temp.words_instances")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                add(&mut expected, row.get_ref(0)?.as_str()?, hash_of(row.get(1)?, row.get(2)?));
+            }
+            Ok(())
+        })?;
+        let alive: HashSet<i64> = self.all("SELECT id FROM passage", [], |row| row.get(0))?.into_iter().collect();
+        let mut found: HashMap<String, u64> = HashMap::new();
+        self.each_posting("", Some("\u{10ffff}"), |term, Entry { passage, in_headings, in_body }| {
+            if alive.contains(&passage) {
+                let of = |number: u16, is_heading| hash_of(passage, is_heading).wrapping_mul(number.into());
+                add(&mut found, term, of(in_headings, true).wrapping_add(of(in_body, false)));
+            }
+            true
+        })?;
+        Ok(differing(&expected, &found).len())
+    }
+
     /// The number of words of another index that differ in or are missing from the vocabulary. Additional words are not
     /// differences, because words stay in it.
     fn missing_words(&self, expected: &Self) -> Result<usize> {
@@ -324,6 +351,13 @@ fn answers(store: &dyn ReadContents) -> Result<BTreeMap<&'static str, HashMap<St
     warnings.iter().for_each(|warning| tell("warnings", &warning.path, warning));
     tell("settings", "", &(store.embedder()?, store.unread()?));
     Ok(answers)
+}
+
+/// Hashes an occurrence of a term.
+fn hash_of(passage: i64, is_heading: bool) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (passage, is_heading).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn add(hashes: &mut HashMap<String, u64>, path: &str, hash: u64) {

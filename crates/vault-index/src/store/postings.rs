@@ -1,8 +1,8 @@
 //! Posting lists: for each term, the passages that contain it and how often, in two bytes where the count is small.
 //!
 //! FTS5 holds the same facts with positions. It lists them one row of a virtual table for each occurrence, about a third
-//! of a microsecond each, which was most of a search by words; an entry here takes some nanoseconds. Phrases are still
-//! searched in FTS5.
+//! of a microsecond each, which was most of a search by words; an entry here takes a small part of that. Phrases are
+//! still searched in FTS5.
 //!
 //! # Layout
 //! Table `posting(term, segment, entries)`: a row has the entries of passages with ids from `segment * 4096` on, in
@@ -205,34 +205,6 @@ impl Store {
             }
         }
         self.set_meta(CLEANED_AT, &next.to_string())
-    }
-
-    /// The number of terms whose entries differ from the keyword index.
-    pub(super) fn unsound_postings(&self) -> Result<usize> {
-        self.occurrence_views()?;
-        let mut counts: HashMap<(String, i64), (i64, i64)> = HashMap::new();
-        self.with(|conn| {
-            let sql =
-                "SELECT term, doc, sum(col = 'headings'), sum(col = 'body') FROM temp.words_instances GROUP BY 1, 2";
-            let mut statement = conn.prepare(sql)?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                counts.insert((row.get(0)?, row.get(1)?), (row.get(2)?, row.get(3)?));
-            }
-            Ok(())
-        })?;
-        let alive: HashSet<i64> = self.all("SELECT id FROM passage", [], |row| row.get(0))?.into_iter().collect();
-        let mut differing: HashSet<String> = HashSet::new();
-        self.each_posting("", Some("\u{10ffff}"), |term, entry| {
-            let found = counts.remove(&(term.to_owned(), entry.passage));
-            let expected = Some((i64::from(entry.in_headings), i64::from(entry.in_body)));
-            if found != expected && (found.is_some() || alive.contains(&entry.passage)) {
-                differing.insert(term.to_owned());
-            }
-            true
-        })?;
-        differing.extend(counts.into_keys().map(|(term, _)| term));
-        Ok(differing.len())
     }
 }
 
