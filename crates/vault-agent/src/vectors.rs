@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use vault_search::UserConfig;
 use vault_search::search::embed_in_background;
+use vault_search::{UserConfig, stderr_is_terminal};
 
 use crate::workspace::OpenVault;
 
@@ -43,9 +43,12 @@ fn counts(vaults: &[OpenVault]) -> (usize, usize) {
     vaults.iter().map(count).fold((0, 0), |(pending, all), (more, of)| (pending + more, all + of))
 }
 
-/// Starts a process that computes the pending vectors, if the user's settings and the machine allow it. Returns whether
-/// one runs.
+/// Starts a process that computes the pending vectors, if a person is at the terminal, and the user's settings and the
+/// machine allow it. Returns whether one runs. A script must find nothing still running when its command has ended.
 pub(crate) fn go_on(vaults: &[OpenVault]) -> bool {
+    if !stderr_is_terminal() {
+        return false;
+    }
     let Ok(config) = UserConfig::load() else { return false };
     let start = |open: &OpenVault| open.vault.index().is_ok_and(|index| embed_in_background(index, &config));
     vaults.iter().filter(|open| start(open)).count() > 0

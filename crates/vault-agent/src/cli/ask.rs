@@ -15,9 +15,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vault_search::VaultArgs;
 use vault_search::tools::{EditorArgs, Reply, TerminalQuestion, ask_about, editor};
-use vault_search::{
-    CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, stderr_is_terminal, wrapped,
-};
+use vault_search::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say, wrapped};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Result};
 
 use super::answer_sources::source_lines;
@@ -279,7 +277,7 @@ impl AskCommand {
     /// about the pending vectors for the summary.
     fn go_on(&self, record: &mut Record, out: &Out) -> String {
         (record.notes, record.pending) = counts(&self.workspace);
-        let is_seen = !self.is_json() && out.paint.is_terminal() && stderr_is_terminal();
+        let is_seen = !self.is_json() && out.paint.is_terminal();
         let goes_on = record.pending > 0 && is_seen && vectors::go_on(self.workspace.vaults());
         let how = if goes_on { "which are computed in the background" } else { "which vault-agent sync computes" };
         match record.pending {

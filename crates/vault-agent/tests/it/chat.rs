@@ -575,6 +575,35 @@ fn private_files(folder: &std::path::Path) -> Vec<(String, std::fs::Permissions)
     files
 }
 
+/// The processes that embed for this vault, which are ended.
+fn background_processes(place: &Place) -> usize {
+    use rustix::process::{Pid, Signal, kill_process};
+    let vault = place.vault().canonicalize().unwrap();
+    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let is_one = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        words.contains(&&b"vault-embed"[..]) && words.contains(&vault.as_os_str().as_encoded_bytes())
+    };
+    let found: Vec<i32> = pids.filter(is_one).collect();
+    found.iter().for_each(|pid| kill_process(Pid::from_raw(*pid).unwrap(), Signal::KILL).unwrap_or(()));
+    found.len()
+}
+
+#[test]
+fn embedding_goes_on_after_a_conversation_at_a_terminal_only() {
+    // The bundled model needs much longer for them than the conversation lasts.
+    let notes = |n: usize| format!("//- {n}.md\n# Note {n}\n\n{}\n", format!("heron {n} river ladder ").repeat(60));
+    let place = Place::new(&(0..400).map(notes).collect::<String>());
+    let model = ModelServer::with([]);
+    let sync = ["--started-as", "vault-index", "sync", "--no-vectors"];
+    assert!(place.command(&sync).output().unwrap().status.success());
+    let output = command(&place, &model, &["chat"]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!((output.status.code(), background_processes(&place)), (Some(0), 0), "{output:?}");
+    leave(chat(&place, &model, &[]));
+    assert_eq!(background_processes(&place), 1);
+}
+
 #[test]
 fn in_a_pipe_each_line_is_a_message_and_nobody_is_asked() {
     let place = Place::new(NOTES);

@@ -66,6 +66,13 @@ pub(crate) fn start(index: &Index) -> std::io::Result<()> {
     // The process must not hold on to the output, the folder or the terminal of the search: a program that waits for
     // one of them should wait only for the search.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+    #[cfg(unix)]
+    {
+        // If the search leads the session of its terminal, as with `ssh -t host vault-search …`, its end sends SIGHUP to
+        // the processes that have not detached yet. This process closes its output when it has.
+        let mut detached = command.stdout(Stdio::piped()).spawn()?.stdout.take().expect("it is piped");
+        std::io::copy(&mut detached, &mut std::io::sink()).map(drop)
+    }
     #[cfg(windows)]
     {
         use std::os::windows::process::CommandExt;
@@ -73,8 +80,8 @@ pub(crate) fn start(index: &Index) -> std::io::Result<()> {
         const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
         const IDLE_PRIORITY_CLASS: u32 = 0x40;
         command.creation_flags(DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | IDLE_PRIORITY_CLASS);
+        command.spawn().map(drop)
     }
-    command.spawn().map(drop)
 }
 
 /// Starts a process that embeds pending passages, if it may run and has anything to do. Returns whether it was started.
@@ -103,7 +110,8 @@ pub fn embed_main() -> ExitCode {
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Detaches from the session and the open files of the parent process, and lowers the priority.
+/// Detaches from the session and the open files of the parent process, and lowers the priority. The parent process waits
+/// for the end of the output.
 #[cfg(unix)]
 fn detach() {
     // Descriptors that a shell left open, for example of a pipe.
@@ -122,6 +130,8 @@ fn detach() {
     let _ = rustix::process::setsid();
     // Linux derives the lowest disk priority from it, too.
     let _ = rustix::process::nice(19);
+    let null = std::fs::File::options().write(true).open("/dev/null");
+    let _ = null.map(rustix::stdio::dup2_stdout);
 }
 
 #[cfg(not(unix))]

@@ -94,9 +94,8 @@ fn what_a_search_leaves_out_is_embedded_after_the_answer() {
     assert_eq!(processes(&vault), [pid]);
 
     // Who wants to embed gets the lock; the process is gone.
-    let started = Instant::now();
     let stopped = run(&vault, "vault-index", &["stop"]);
-    assert!(started.elapsed() < Duration::from_secs(5) && stopped.status.success(), "{}", stderr(&stopped));
+    assert!(stopped.status.success(), "{}", stderr(&stopped));
     assert!(stdout(&stopped).contains("stopped"), "{}", stdout(&stopped));
     wait_until("the process is gone", || processes(&vault).is_empty());
     let (before, now) = (status(&vault), run(&vault, "vault-index", &["stop"]));
