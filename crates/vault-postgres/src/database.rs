@@ -1,6 +1,9 @@
 //! A database with the indexes of many vaults: creating, sharing and opening them.
 
 use std::str::FromStr;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use postgres::config::{SslMode, SslNegotiation};
@@ -38,7 +41,12 @@ pub struct Database {
     tls: MakeRustlsConnect,
     /// The name of the vault, if the address has it.
     vault: Option<String>,
+    /// Attempts to connect that the server did not answer in time.
+    unanswered: Arc<Mutex<Vec<Receiver<Connected>>>>,
 }
+
+/// A connection, or the reason why there is none.
+type Connected = std::result::Result<Client, postgres::Error>;
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -65,7 +73,7 @@ impl Database {
         if config.get_application_name().is_none() {
             config.application_name(&format!("vault-index {}", std::process::id()));
         }
-        Ok(Self { config, tls, vault })
+        Ok(Self { config, tls, vault, unanswered: Arc::default() })
     }
 
     /// The address without its password.
@@ -189,7 +197,7 @@ impl Database {
     /// [`ErrorKind::NotFound`] for a vault that does not exist or that this user may not read;
     /// [`ErrorKind::OtherFormat`]; [`ErrorKind::Store`].
     pub fn reader(&self, vault: &str) -> Result<VaultStore> {
-        let mut client = self.dial().map_err(described)?;
+        let mut client = self.dial()?;
         // All in one round trip, whose messages have no parameters.
         let name: String = vault.bytes().map(|byte| format!("{byte:02x}")).collect();
         let sql = format!(
@@ -239,29 +247,63 @@ impl Database {
         Ok((VaultStore::new(client, row.get(0)), row.get(1)))
     }
 
-    /// Connects with TLS or without it. As in libpq, `prefer` tries without TLS if the server fails at it, or admits this
-    /// client only without it. A password that the server refused is not sent again.
-    fn dial(&self) -> std::result::Result<Client, postgres::Error> {
-        // `sslnegotiation=direct` needs TLS, and the client refuses it with `prefer`.
-        let is_optional = self.config.get_ssl_mode() == SslMode::Prefer
-            && self.config.get_ssl_negotiation() == SslNegotiation::Postgres;
-        match self.config.connect(self.tls.clone()) {
-            Err(error) if is_optional && (is_of_tls(&error) || is_unadmitted(&error)) => {
-                let mut plain = self.config.clone();
-                let plain = plain.ssl_mode(SslMode::Disable).connect(self.tls.clone());
-                // Where TLS is needed, the reason is that it failed.
-                plain.map_err(|plain| if is_unadmitted(&plain) { error } else { plain })
+    /// Connects, or gives up after a time limit for each address: the client's own limit is for the network only, which
+    /// connects to a server that hangs, too. An attempt that was given up is continued by the next call, so that a server
+    /// that hangs does not get more and more of them.
+    fn dial(&self) -> Result<Client> {
+        let unanswered = || self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = self.config.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
+        // A name may have a second address, for example of IPv6, that leads nowhere.
+        let addresses = self.config.get_hosts().len().max(self.config.get_hostaddrs().len()) + 1;
+        loop {
+            let earlier = unanswered().pop();
+            let is_new = earlier.is_none();
+            let connected = earlier.unwrap_or_else(|| {
+                let (sender, connected) = mpsc::channel();
+                let (config, tls) = (self.config.clone(), self.tls.clone());
+                thread::spawn(move || drop(sender.send(connect(&config, &tls))));
+                connected
+            });
+            match connected.recv_timeout(limit.saturating_mul(addresses as u32)) {
+                Ok(connected) if is_new || connected.is_ok() => return connected.map_err(described),
+                // For example, the server was restarted since.
+                Ok(_) => {}
+                Err(error) => {
+                    if error == RecvTimeoutError::Timeout {
+                        unanswered().push(connected);
+                    }
+                    let hangs = "the database server accepts connections and does not answer";
+                    return Err(Error::new(ErrorKind::Store, hangs).with_remedy(
+                        "try again, or tell its administrator; `connect_timeout` in the address is the limit in seconds",
+                    ));
+                }
             }
-            connected => connected,
         }
     }
 
     /// Connects. Names without a schema mean our tables and pgvector's functions; a temporary table never hides one.
     /// Statements have a limit of time, unless the user, the role or the server has set one.
     fn connect(&self) -> Result<Client> {
-        let mut client = self.dial().map_err(described)?;
+        let mut client = self.dial()?;
         client.batch_execute(&settings()).map_err(described)?;
         Ok(client)
+    }
+}
+
+/// Connects with TLS or without it. As in libpq, `prefer` tries without TLS if the server fails at it, or admits this
+/// client only without it. A password that the server refused is not sent again.
+fn connect(config: &Config, tls: &MakeRustlsConnect) -> Connected {
+    // `sslnegotiation=direct` needs TLS, and the client refuses it with `prefer`.
+    let is_optional =
+        config.get_ssl_mode() == SslMode::Prefer && config.get_ssl_negotiation() == SslNegotiation::Postgres;
+    match config.connect(tls.clone()) {
+        Err(error) if is_optional && (is_of_tls(&error) || is_unadmitted(&error)) => {
+            let mut plain = config.clone();
+            let plain = plain.ssl_mode(SslMode::Disable).connect(tls.clone());
+            // Where TLS is needed, the reason is that it failed.
+            plain.map_err(|plain| if is_unadmitted(&plain) { error } else { plain })
+        }
+        connected => connected,
     }
 }
 

@@ -305,6 +305,31 @@ fn errors_of_connections_say_what_to_do() {
     says(&server.database("postgres"), "cannot be reached");
 }
 
+/// The system accepts connections for a server that hangs.
+#[test]
+fn a_server_that_hangs_gets_one_connection_and_a_clear_error() {
+    use std::net::TcpListener;
+
+    let hangs = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = hangs.local_addr().unwrap().port();
+    let database = Database::new(&format!("postgres://ann@127.0.0.1:{port}/notes?connect_timeout=1")).unwrap();
+    let says = |text: &str| {
+        let error = database.reader("notes").unwrap_err();
+        assert!(error.kind() == ErrorKind::Store && error.one_line().contains(text), "{}", error.one_line());
+    };
+    says("does not answer");
+    says("does not answer");
+    let (first, _) = hangs.accept().unwrap();
+    hangs.set_nonblocking(true).unwrap();
+    assert!(hangs.accept().is_err());
+    // Once it has ended that one, another is made.
+    drop(first);
+    says("does not answer");
+    assert!(hangs.accept().is_ok());
+    drop(hangs);
+    says("cannot be reached");
+}
+
 /// Keys and paths that are longer than a row of an index.
 #[test]
 fn a_restored_backup_answers_the_same_and_keeps_the_rights() {
