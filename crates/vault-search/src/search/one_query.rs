@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 use std::time::Instant;
 
 use jiff::Zoned;
@@ -24,15 +26,16 @@ use super::settings::IndexSettings;
 ///
 /// # Errors
 /// Any other error, and the first one if no database answers.
-pub(super) fn of_each<T>(
+pub(super) fn of_each<T: Send>(
     settings: &IndexSettings,
     indexes: &[Index],
-    search: impl Fn(&Index) -> Result<T, Error>,
+    search: impl Fn(&Index) -> Result<T, Error> + Sync,
 ) -> CliResult<Vec<Option<T>>> {
     let mut results = Vec::with_capacity(indexes.len());
     let mut missing = None;
-    for (index, vault) in indexes.iter().zip(&settings.vaults) {
-        match search(index) {
+    let all: Vec<_> = indexes.iter().enumerate().collect();
+    for (found, vault) in at_once(settings, &all, search).into_iter().zip(&settings.vaults) {
+        match found {
             Ok(found) => results.push(Some(found)),
             Err(error) if error.kind() == ErrorKind::Store && settings.database_of(vault).is_some() => {
                 if indexes.len() > 1 {
@@ -48,6 +51,29 @@ pub(super) fn of_each<T>(
         Some(error) if results.iter().all(Option::is_none) => Err(error.into()),
         _ => Ok(results),
     }
+}
+
+/// Asks some of the vaults, each by its position and what it is asked with; the answers are in the same order. Databases
+/// are asked at the same time, each by a thread of its own, so that together they take as long as the slowest one. Index
+/// files are read one after the other meanwhile, because a search of one uses all cores.
+pub(super) fn at_once<V: Copy + Send, T: Send>(
+    settings: &IndexSettings,
+    vaults: &[(usize, V)],
+    ask: impl Fn(V) -> T + Sync,
+) -> Vec<T> {
+    let ask = &ask;
+    thread::scope(|scope| {
+        let start = |(n, vault): &(usize, V)| {
+            let vault = *vault;
+            settings.database_of(&settings.vaults[*n]).is_some().then(|| scope.spawn(move || ask(vault)))
+        };
+        let threads: Vec<_> = vaults.iter().map(start).collect();
+        let answers = vaults.iter().zip(threads).map(|((_, vault), thread)| match thread {
+            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            None => ask(*vault),
+        });
+        answers.collect()
+    })
 }
 
 /// Opens the index of every vault, and brings it up to date as the options demand. Also returns why something may be
@@ -101,7 +127,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let answering: Vec<(usize, &Index)> = indexes.iter().enumerate().filter(|(n, _)| hits[*n].is_some()).collect();
     let mut answer = SearchAnswer::new(args.typed(), &query, hits, &settings.vaults);
     if args.count {
-        count(&mut answer, &answering, &query, args.group.is_some())?;
+        count(&settings, &mut answer, &answering, &query, args.group.is_some())?;
     } else if args.group.is_some() {
         answer.group_by_folder();
     }
@@ -112,8 +138,8 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
 
     let found = answer.count.unwrap_or(answer.results.len());
     let outcome = if found == 0 { Outcome::Nothing } else { Outcome::Done };
+    let unmatched = unmatched(&settings, &answering, &query, outcome)?;
     let answering: Vec<&Index> = answering.into_iter().map(|(_, index)| index).collect();
-    let unmatched = unmatched(&answering, &query, outcome)?;
     // Embed in the background, so that the next answer can rank these passages by meaning.
     let is_going_on =
         args.is_seen() && !args.no_sync && answer.pending > answer.unread && notices::needs_vectors(&query);
@@ -163,14 +189,21 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
 }
 
 /// Counts the matches, in total and by folder.
-fn count(answer: &mut SearchAnswer, indexes: &[(usize, &Index)], query: &Query, by_folder: bool) -> CliResult<()> {
+fn count(
+    settings: &IndexSettings,
+    answer: &mut SearchAnswer,
+    indexes: &[(usize, &Index)],
+    query: &Query,
+    by_folder: bool,
+) -> CliResult<()> {
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
     let mut count = 0;
-    for (n, index) in indexes {
+    let matches = at_once(settings, indexes, |index| index.searcher()?.matches(query));
+    for ((n, index), matches) in indexes.iter().zip(matches) {
         // Notes of another searched vault inside this one are counted there.
         let others = indexes.iter().map(|(_, other)| other.vault()).filter(|other| *other != index.vault());
         let nested: Vec<&Path> = others.filter_map(|other| other.strip_prefix(index.vault()).ok()).collect();
-        for path in index.searcher()?.matches(query)? {
+        for path in matches? {
             if nested.iter().any(|nested| Path::new(path.as_str()).starts_with(nested)) {
                 continue;
             }
@@ -269,7 +302,12 @@ fn is_ranked(query: &Query) -> bool {
 }
 
 /// Returns the conditions that no note of any vault meets. If something was found, only negated conditions are checked.
-fn unmatched(indexes: &[&Index], query: &Query, outcome: Outcome) -> CliResult<UnmatchedConditions> {
+fn unmatched(
+    settings: &IndexSettings,
+    indexes: &[(usize, &Index)],
+    query: &Query,
+    outcome: Outcome,
+) -> CliResult<UnmatchedConditions> {
     let exclusions = || {
         let parts = query.condition.clone().map(Condition::into_parts).unwrap_or_default();
         let exclusions = parts.into_iter().filter(|part| matches!(part, Expression::Not(_)));
@@ -282,8 +320,8 @@ fn unmatched(indexes: &[&Index], query: &Query, outcome: Outcome) -> CliResult<U
     // Compare only the text before the semicolon, because after it come suggestions from that vault.
     let condition = |text: &String| text.split(';').next().map(str::to_owned);
     let mut in_all: Option<UnmatchedConditions> = None;
-    for index in indexes {
-        let here = index.searcher()?.unmatched(&query)?;
+    for here in at_once(settings, indexes, |index| index.searcher()?.unmatched(&query)) {
+        let here = here?;
         in_all = Some(match in_all {
             Some(mut before) => {
                 for (text, notes) in here.left_out {

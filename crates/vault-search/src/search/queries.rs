@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use jiff::Zoned;
@@ -11,7 +11,7 @@ use vault_index::{Error, ErrorKind, Hits, Index, Query, Rerank, Result, Searcher
 use crate::{CliResult, Out, Outcome, note};
 
 use super::answer::SearchAnswer;
-use super::one_query::{of_each, open_all};
+use super::one_query::{at_once, of_each, open_all};
 use super::search_args::SearchArgs;
 use super::settings::IndexSettings;
 
@@ -42,7 +42,7 @@ pub(super) fn run(args: &SearchArgs, file: &Path, out: &mut Out) -> CliResult {
         if lines.is_empty() {
             break;
         }
-        for answer in answers(&lines, &options, rerank.as_ref(), &searchers, &settings.vaults) {
+        for answer in answers(&lines, &options, rerank.as_ref(), &searchers, &settings) {
             asked += 1;
             found += usize::from(!answer.results.is_empty());
             failed += usize::from(answer.error.is_some());
@@ -85,7 +85,7 @@ fn answers(
     options: &Query,
     rerank: Option<&Rerank>,
     searchers: &[Option<Searcher>],
-    vaults: &[PathBuf],
+    settings: &IndexSettings,
 ) -> Vec<SearchAnswer> {
     let started = Instant::now();
     let with_text = |line: &String| {
@@ -95,16 +95,19 @@ fn answers(
     };
     let queries: Vec<Query> = lines.iter().map(with_text).collect();
     let mut per_query: Vec<Vec<Result<Option<Hits>>>> = lines.iter().map(|_| Vec::new()).collect();
-    for searcher in searchers {
-        let Some(searcher) = searcher else {
-            per_query.iter_mut().for_each(|of_query| of_query.push(Ok(None)));
-            continue;
+    let all: Vec<_> = searchers.iter().enumerate().collect();
+    let search = |searcher: &Option<Searcher>| -> Vec<Result<Option<Hits>>> {
+        let hits = match (searcher, rerank) {
+            (None, _) => return queries.iter().map(|_| Ok(None)).collect(),
+            (Some(searcher), Some(rerank)) => {
+                queries.iter().map(|query| searcher.search_reranked(query, rerank)).collect()
+            }
+            (Some(searcher), None) => searcher.search_many(&queries),
         };
-        let hits = match rerank {
-            Some(rerank) => queries.iter().map(|query| searcher.search_reranked(query, rerank)).collect(),
-            None => searcher.search_many(&queries),
-        };
-        per_query.iter_mut().zip(hits).for_each(|(of_query, hits)| of_query.push(hits.map(Some)));
+        hits.into_iter().map(|hits| hits.map(Some)).collect()
+    };
+    for hits in at_once(settings, &all, search) {
+        per_query.iter_mut().zip(hits).for_each(|(of_query, hits)| of_query.push(hits));
     }
     // Queries that are answered together share the time.
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX) / lines.len().max(1) as u64;
@@ -120,7 +123,7 @@ fn answers(
             Err(_) if query.is_empty() => (nothing(), None),
             Err(error) => (nothing(), Some(error.one_line())),
         };
-        let mut answer = SearchAnswer::new(query.text, options, hits, vaults);
+        let mut answer = SearchAnswer::new(query.text, options, hits, &settings.vaults);
         answer.reranker = rerank.map(|rerank| rerank.reranker.id().to_owned());
         (answer.took_ms, answer.error) = (took_ms, error);
         answer

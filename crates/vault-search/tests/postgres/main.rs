@@ -397,6 +397,74 @@ fn vaults_are_spread_over_servers_and_the_others_answer_for_one_that_is_down() {
     assert!(said.contains("config.toml") && said.contains("\"one\"") && !said.contains("hunter2"), "{said}");
 }
 
+/// Both silent servers hold a connection of the search before either is let go.
+#[test]
+fn databases_are_asked_at_once() {
+    use std::io::{ErrorKind, Read};
+    use std::net::{TcpListener, TcpStream};
+    use std::time::{Duration, Instant};
+
+    let Some(server) = Server::new() else { return };
+    let team = Team::new(&server);
+    let vaults = ["one", "two", "three"].map(|name| team.folder.path().join(name));
+    vaults.iter().for_each(|vault| copy(&team.vault(), vault));
+    let all = std::env::join_paths(&vaults).unwrap();
+    team.stdout("vault-index", &["sync", "--vault", vaults[1].to_str().unwrap()]);
+    let queries = team.folder.path().join("queries");
+    std::fs::write(&queries, "apple\n").unwrap();
+    for arguments in [
+        &["--json", "prune apple trees"][..],
+        &["--json", "--count", "apple"],
+        &["--jsonl", "--queries", queries.to_str().unwrap()],
+    ] {
+        let silent = [0, 2].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let address = |listener: &TcpListener| {
+            let port = listener.local_addr().unwrap().port();
+            format!("postgres://ann@127.0.0.1:{port}/notes?connect_timeout=600")
+        };
+        let (one, three) = (address(&silent[0]), address(&silent[1]));
+        let configuration = team.folder.path().join(".config/vault-index/config.toml");
+        std::fs::create_dir_all(configuration.parent().unwrap()).unwrap();
+        let table = format!("[databases]\none = \"{one}\"\ntwo = \"{}\"\nthree = \"{three}\"\n", team.address);
+        std::fs::write(&configuration, table).unwrap();
+        let mut search = team.command("vault-search", None, arguments);
+        let search = search.env("VAULT_DIR", &all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        let connected = silent.each_ref().map(|listener| {
+            listener.set_nonblocking(true).unwrap();
+            loop {
+                match listener.accept() {
+                    Ok((client, _)) => break client,
+                    Err(error) => assert!(error.kind() == ErrorKind::WouldBlock, "{error}"),
+                }
+                assert!(Instant::now() < until, "the second one waits for the first");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        // Each waits for an answer to its first message.
+        let is_waiting = |mut client: &TcpStream| {
+            client.set_nonblocking(false).unwrap();
+            client.read_exact(&mut [0; 8]).unwrap();
+            client.set_nonblocking(true).unwrap();
+            client.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        };
+        assert!(connected.iter().all(is_waiting));
+        drop(silent);
+        connected.into_iter().rev().for_each(drop);
+        let output = search.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let place = |name: &str| said.find(&format!("{name} is missing: ")).unwrap_or_else(|| panic!("{name}: {said}"));
+        assert!(place("/one") < place("/three") && !said.contains("/two is missing"), "{said}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["missing"], serde_json::json!([vaults[0], vaults[2]]));
+        assert!(
+            answer["count"].as_u64().is_some_and(|count| count > 0) || answer["results"][0].is_object(),
+            "{answer}"
+        );
+    }
+}
+
 #[test]
 fn a_replica_answers_searches_and_refuses_to_be_written() {
     use std::time::{Duration, Instant};
