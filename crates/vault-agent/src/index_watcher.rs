@@ -45,7 +45,7 @@ impl WatchNotices {
 }
 
 impl IndexWatcher {
-    /// Starts to watch vaults.
+    /// Starts to watch vaults, except for those whose index is in a database, which its owner keeps up to date.
     pub fn start(vaults: &[OpenVault], notices: WatchNotices) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let thread = |open: &OpenVault| {
@@ -56,7 +56,7 @@ impl IndexWatcher {
                 Err(error) => notices.note(&unwatched(&name, &error)),
             })
         };
-        Self { threads: vaults.iter().map(thread).collect(), stop }
+        Self { threads: vaults.iter().filter(|open| !open.vault.has_database()).map(thread).collect(), stop }
     }
 }
 

@@ -17,12 +17,13 @@ const NO_PROGRESS: Duration = Duration::from_millis(1_500);
 const TICK: Duration = Duration::from_millis(100);
 
 /// Waits until all passages have vectors, at most `most`. Ends early if no process computes any. `on_share` gets the
-/// percentage of passages that have vectors.
+/// percentage of passages that have vectors. It does not wait for vectors in a database.
 pub(crate) fn wait(vaults: &[OpenVault], most: Duration, is_cancelled: &dyn Fn() -> bool, on_share: &dyn Fn(usize)) {
+    let vaults: Vec<&OpenVault> = vaults.iter().filter(|open| !open.vault.has_database()).collect();
     let (started, mut progress) = (Instant::now(), Instant::now());
     let mut last = usize::MAX;
     loop {
-        let (pending, all) = counts(vaults);
+        let (pending, all) = counts(&vaults);
         if pending < last {
             (last, progress) = (pending, Instant::now());
         }
@@ -35,11 +36,11 @@ pub(crate) fn wait(vaults: &[OpenVault], most: Duration, is_cancelled: &dyn Fn()
 }
 
 /// Returns the number of passages without vectors, and of all passages.
-fn counts(vaults: &[OpenVault]) -> (usize, usize) {
+fn counts(vaults: &[&OpenVault]) -> (usize, usize) {
     let status = |open: &OpenVault| open.vault.index().ok()?.status().ok();
     // A vault that is not indexed yet counts as pending.
     let count =
-        |open: &OpenVault| status(open).map_or((1, 1), |status| (status.pending, status.chunks.max(status.pending)));
+        |open: &&OpenVault| status(open).map_or((1, 1), |status| (status.pending, status.chunks.max(status.pending)));
     vaults.iter().map(count).fold((0, 0), |(pending, all), (more, of)| (pending + more, all + of))
 }
 
@@ -51,5 +52,5 @@ pub(crate) fn go_on(vaults: &[OpenVault]) -> bool {
     }
     let Ok(config) = UserConfig::load() else { return false };
     let start = |open: &OpenVault| open.vault.index().is_ok_and(|index| embed_in_background(index, &config));
-    vaults.iter().filter(|open| start(open)).count() > 0
+    vaults.iter().filter(|open| !open.vault.has_database() && start(open)).count() > 0
 }

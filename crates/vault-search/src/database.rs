@@ -22,7 +22,6 @@ pub(crate) fn named(index: &Path) -> Result<Option<Arc<dyn Database>>> {
 ///
 /// # Errors
 /// [`ErrorKind::Query`] for an address that is not one of a database, or that cannot be used.
-#[cfg(feature = "search")]
 pub(crate) fn of_table(vault: &str, address: &str, file: &Path) -> Result<Arc<dyn Database>> {
     let database = named(Path::new(address)).and_then(|database| {
         database.ok_or_else(|| {
@@ -49,17 +48,7 @@ fn open(_: &str) -> Result<Arc<dyn Database>> {
         .with_remedy("build it with that: cargo install vault-search --features postgres"))
 }
 
-/// The error of a program that changes notes, or answers from them: it brings an index of its own up to date.
-pub(crate) fn needs_own_file(program: &str) -> Error {
-    let message = format!("{program} works with an index file, and --index (VAULT_INDEX_FILE) names a database");
-    Error::new(ErrorKind::Query, message).with_remedy(format!(
-        "leave out --index, and unset VAULT_INDEX_FILE for it (env -u VAULT_INDEX_FILE {program} …); `vault-index pull` \
-         makes its index file from the database, without embedding again"
-    ))
-}
-
 /// The error of a command that needs an index file.
-#[cfg(feature = "search")]
 pub(crate) fn needs_file(command: &str) -> Error {
     Error::new(ErrorKind::Query, format!("{command} works with an index file, and this index is in a database"))
         .with_remedy("name a file with --index (VAULT_INDEX_FILE), or leave it out")

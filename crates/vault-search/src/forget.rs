@@ -12,6 +12,7 @@ use vault_tools::State;
 
 use crate::agent_files;
 use crate::consents::ConsentFile;
+use crate::database::needs_file;
 use crate::exit::{CliResult, Failure, Outcome};
 use crate::output::Out;
 use crate::sanitize::sanitize_line;
@@ -47,7 +48,7 @@ pub struct AdoptArgs {
 pub fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
     let settings = Settings::load_with_missing(vault_args)?;
     let vault = settings.only_vault()?;
-    let index = Index::open_gone(vault, settings.index_options())?;
+    let index = Index::open_gone(vault, settings.index_options(vault))?;
     let name = sanitize_line(&vault.to_string_lossy());
     if settings.database.is_some() && !args.index_only {
         return Err(Error::new(ErrorKind::Query, "an index in a database is deleted for all of its readers")
@@ -112,6 +113,11 @@ fn print_deleted(deleted: &[PathBuf], out: &mut Out) -> CliResult {
 pub fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {
     let settings = Settings::load(vault_args)?;
     let vault = settings.only_vault()?;
+    if settings.database.is_some() {
+        return Err(needs_file(&format!("{} adopt", crate::program())).into());
+    }
+    let mut options = settings.index_options(vault);
+    options.database = None;
     let old = dirs::vault_or_gone(&args.old)?;
     if old == vault {
         return Err(Error::new(ErrorKind::Query, "this is where the vault is now, so there is nothing to adopt")
@@ -128,10 +134,10 @@ pub fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResu
         adopted.push("journal, log and macros");
     }
     // If a search in the new folder has already built an index there, keep it: only the journal cannot be rebuilt.
-    let has_index = settings.index_file.is_none() && Index::open(vault, settings.index_options())?.is_kept()?;
+    let has_index = settings.index_file.is_none() && Index::open(vault, options.clone())?.is_kept()?;
     let has_more = !adopted.is_empty() || agent_files::is_any(&old);
     if !(has_index && has_more) {
-        match Index::adopt(vault, &old, &settings.index_options()) {
+        match Index::adopt(vault, &old, &options) {
             Ok(_) => adopted.push("index"),
             Err(error) if error.kind() == ErrorKind::NotFound && has_more => {}
             Err(error) => return Err(error.into()),

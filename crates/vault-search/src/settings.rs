@@ -88,10 +88,8 @@ pub struct Settings {
     /// The database that has the indexes, if one was named. Then there is no index file.
     pub(crate) database: Option<Arc<dyn Database>>,
     /// The databases of single vaults, from the configuration.
-    #[cfg(feature = "search")]
     databases: HashMap<PathBuf, Arc<dyn Database>>,
     /// Whether the vault is the current folder, for no other reason than that.
-    #[cfg(feature = "search")]
     is_guess: bool,
     /// The user's file.
     pub config: UserConfig,
@@ -104,20 +102,6 @@ impl Settings {
     /// A configuration that cannot be parsed; a vault that does not exist; the home folder or `/` unless they were
     /// named; an index file with the name of a note, or for several vaults; a database instead of a file.
     pub fn load(args: &VaultArgs) -> CliResult<Self> {
-        let settings = Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::canonical_vault)?;
-        match settings.database {
-            Some(_) => Err(database::needs_own_file(&crate::program()).into()),
-            None => Ok(settings),
-        }
-    }
-
-    /// [`Self::load`] for a command that also works with an index in a database: the one that is named, or else those of
-    /// the vaults in the configuration.
-    ///
-    /// # Errors
-    /// Those of [`Self::load`], except for a database.
-    #[cfg(feature = "search")]
-    pub(crate) fn load_for_index(args: &VaultArgs) -> CliResult<Self> {
         let mut settings = Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::canonical_vault)?;
         if settings.database.is_none() && settings.index_file.is_none() {
             settings.look_up_databases()?;
@@ -125,7 +109,6 @@ impl Settings {
         Ok(settings)
     }
 
-    #[cfg(feature = "search")]
     fn look_up_databases(&mut self) -> CliResult<()> {
         for vault in &self.vaults {
             let name = vault.file_name().unwrap_or_default().to_string_lossy();
@@ -138,9 +121,24 @@ impl Settings {
         Ok(())
     }
 
-    /// The database with the index of a vault, if it is in one.
-    #[cfg(feature = "search")]
-    pub(crate) fn database_of(&self, vault: &Path) -> Option<&Arc<dyn Database>> {
+    /// Refuses a database that was named for a command that stores how to open the index, because its address may hold a
+    /// password.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`].
+    pub fn refuse_named_database(&self) -> Result<()> {
+        match self.database {
+            None => Ok(()),
+            Some(_) => {
+                Err(Error::new(ErrorKind::Query, "the address of a database is not written into other programs")
+                    .at("--index (VAULT_INDEX_FILE)")
+                    .with_remedy("name it in the table [databases] of config.toml, and leave it out here"))
+            }
+        }
+    }
+
+    /// The database with the index of a vault, if it is in one: the named one, else that of the configuration.
+    pub fn database_of(&self, vault: &Path) -> Option<&Arc<dyn Database>> {
         self.database.as_ref().or_else(|| self.databases.get(vault))
     }
 
@@ -183,9 +181,7 @@ impl Settings {
             vaults,
             index_file,
             database,
-            #[cfg(feature = "search")]
             databases: HashMap::new(),
-            #[cfg(feature = "search")]
             is_guess: args.vault.is_empty() && named.named_in.is_none(),
             config,
         })
@@ -205,10 +201,10 @@ impl Settings {
     }
 
     /// Returns the options with which the index of a vault is opened.
-    pub fn index_options(&self) -> Options {
+    pub fn index_options(&self, vault: &Path) -> Options {
         let mut options = Options::new().exclude(&self.config.exclude);
         options.index_file.clone_from(&self.index_file);
-        options.database.clone_from(&self.database);
+        options.database = self.database_of(vault).cloned();
         options
     }
 }

@@ -54,10 +54,13 @@ pub enum IndexUse {
 /// The index and its age.
 pub(crate) struct NoteIndex {
     vault: PathBuf,
+    /// The options of the index file, which has no database.
     options: vault_index::Options,
     pub uses: IndexUse,
     wait: Duration,
     index: OnceLock<Index>,
+    /// The index in a database, if there is one. It is never written: the notes in it may be those of another folder.
+    shared: Option<(vault_index::Options, OnceLock<Index>)>,
     /// Whether this process has changed the vault since the index was updated.
     is_stale: AtomicBool,
     /// The time of the last update, and the watcher at that time.
@@ -65,9 +68,11 @@ pub(crate) struct NoteIndex {
 }
 
 impl NoteIndex {
-    pub fn new(vault: PathBuf, options: vault_index::Options, uses: IndexUse, wait: Duration) -> Self {
+    pub fn new(vault: PathBuf, mut options: vault_index::Options, uses: IndexUse, wait: Duration) -> Self {
+        let shared = options.database.is_some().then(|| (options.clone(), OnceLock::new()));
+        options.database = None;
         let (index, is_stale, synced) = (OnceLock::new(), AtomicBool::new(true), Mutex::new(None));
-        Self { vault, options, uses, wait, index, is_stale, synced }
+        Self { vault, options, uses, wait, index, shared, is_stale, synced }
     }
 
     /// Records that the vault is about to be changed.
@@ -123,11 +128,24 @@ impl NoteIndex {
 
     /// Returns the index without updating it.
     pub fn opened(&self) -> Result<&Index> {
-        if let Some(index) = self.index.get() {
+        self.opened_as(&self.options, &self.index)
+    }
+
+    pub fn has_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Returns the index in a database, if there is one.
+    pub fn shared(&self) -> Result<Option<&Index>> {
+        self.shared.as_ref().map(|(options, index)| self.opened_as(options, index)).transpose()
+    }
+
+    fn opened_as<'i>(&self, options: &vault_index::Options, index: &'i OnceLock<Index>) -> Result<&'i Index> {
+        if let Some(index) = index.get() {
             return Ok(index);
         }
-        let index = Index::open(&self.vault, self.options.clone())?;
-        Ok(self.index.get_or_init(|| index))
+        let opened = Index::open(&self.vault, options.clone())?;
+        Ok(index.get_or_init(|| opened))
     }
 }
 

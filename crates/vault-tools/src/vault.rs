@@ -44,7 +44,8 @@ use crate::transaction::{ApplyOptions, Force, RecoveryMode, RecoveryReport, Tran
 pub struct VaultOptions {
     /// The folder for journal, log and macros. `None`: in the user's state folder.
     pub state_folder: Option<PathBuf>,
-    /// Options for opening the index.
+    /// Options for opening the index. A database that they name only ranks, see [`Vault::index_for_ranking`]; links, tags
+    /// and changes have an index file beside it, without vectors.
     pub index: vault_index::Options,
     /// Whether links are found with the index.
     pub use_index: IndexUse,
@@ -293,6 +294,23 @@ impl Vault {
     /// The errors of [`Vault::index`].
     pub fn index_for_search(&self) -> Result<(&Index, bool)> {
         self.store.index.without_waiting()
+    }
+
+    /// Whether the options name an index in a database.
+    pub fn has_database(&self) -> bool {
+        self.store.index.has_shared()
+    }
+
+    /// Returns the index that ranks notes by words and meaning, and whether it was updated. This is the index in a
+    /// database as it is, if the options name one, else [`Vault::index_for_search`].
+    ///
+    /// # Errors
+    /// The database cannot be reached; the errors of [`Vault::index`].
+    pub fn index_for_ranking(&self) -> Result<(&Index, bool)> {
+        match self.store.index.shared()? {
+            Some(index) => Ok((index, true)),
+            None => self.index_for_search(),
+        }
     }
 
     /// Returns the rules for files that the index, lists and searches exclude.

@@ -493,7 +493,7 @@ pub(super) fn editor_of(workspace: &Workspace, args: &EditorArgs) -> Result<Edit
 
 /// Counts the notes, and the passages without a vector.
 pub(super) fn counts(workspace: &Workspace) -> (usize, usize) {
-    let status = |open: &crate::workspace::OpenVault| open.vault.index().ok()?.status().ok();
+    let status = |open: &crate::workspace::OpenVault| open.vault.index_for_ranking().ok()?.0.status().ok();
     workspace
         .vaults()
         .iter()

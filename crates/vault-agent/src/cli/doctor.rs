@@ -154,6 +154,9 @@ fn check_index(opened: &OpenedVault) -> Result<String, String> {
     let folder = opened.vault.path();
     let check = || {
         let index = Index::open(folder, opened.index.clone())?;
+        if opened.index.database.is_some() {
+            return index.status();
+        }
         let deadline = Instant::now().checked_add(WRITE_WITHIN);
         let mut options = SyncOptions::default();
         (options.vectors, options.wait, options.deadline) = (false, Some(WRITE_WITHIN), deadline);

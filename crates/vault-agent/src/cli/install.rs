@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use vault_search::VaultArgs;
 use vault_search::tools::open_with_settings;
-use vault_search::{CliResult, Out, Outcome, note};
+use vault_search::{CliResult, Out, Outcome, Settings as VaultSettings, VaultArgs, note};
 use vault_tools::{Error, ErrorKind, Result};
 
 use super::args::{InstallArgs, OfferArgs, UninstallArgs};
@@ -80,6 +79,7 @@ fn said_backup(backup: Option<&Path>, out: &mut Out) -> CliResult<()> {
 /// any folder.
 pub(super) fn start(vault_args: &VaultArgs, offer: &OfferArgs) -> CliResult<StartCommand> {
     let program = std::env::current_exe().map_err(|error| Error::io("this program", &error))?;
+    VaultSettings::load(vault_args)?.refuse_named_database()?;
     let mut args = vec!["mcp".to_owned()];
     let mut index = None;
     for opened in open_with_settings(vault_args)? {

@@ -38,18 +38,22 @@ pub(super) fn setup(vault_args: &VaultArgs, args: &SetupArgs, out: &mut Out) -> 
         (None, _) => model(&settings)?,
     };
     let vault_args = VaultArgs { vault: vec![vault.clone()], index: vault_args.index.clone() };
+    let vault_settings = VaultSettings::load(&vault_args)?;
+    vault_settings.refuse_named_database()?;
+    // Its owner fills an index in a database.
+    let syncs = !args.no_sync && vault_settings.database_of(&vault).is_none();
     write_vault(&vault, out)?;
     write_model(&model, &settings, out)?;
     if let Some(client) = client {
         install(&vault_args, &InstallArgs { client, print: false, offer: OfferArgs::default() }, out)?;
     }
-    if !args.no_sync {
+    if syncs {
         out.flush()?;
         sync_vault(&vault_args, &JsonArgs::default(), out)?;
     }
     let has_model = chosen_provider(&Settings::load(&SettingArgs::default())?)?.is_some();
-    let subject = subject_of(&vault, &vault_args);
-    if subject.is_none() && !args.no_sync {
+    let subject = subject_of(&vault, vault_settings.index_options(&vault));
+    if subject.is_none() && syncs {
         note("the folder holds no notes yet; if you meant another one, run setup again");
     }
     out.line("")?;
@@ -226,9 +230,7 @@ fn write_model(answer: &ModelAnswer, settings: &Settings, out: &mut Out) -> CliR
 }
 
 /// A word that the vault is about: its most frequent tag, else the title of a note.
-fn subject_of(vault: &Path, args: &VaultArgs) -> Option<String> {
-    let mut options = Options::new();
-    options.index_file.clone_from(&args.index);
+fn subject_of(vault: &Path, options: Options) -> Option<String> {
     let index = Index::open(vault, options).ok()?;
     let tag = index.tags().ok()?.into_iter().max_by_key(|tag| tag.nested).map(|tag| tag.tag.replace(['/', '-'], " "));
     tag.or_else(|| index.notes().ok()?.into_iter().next().map(|note| note.title))

@@ -117,7 +117,7 @@ impl IndexSettings {
     /// # Errors
     /// An invalid configuration, an unknown model, no vault, a vault that is refused.
     pub(super) fn load(args: &IndexedVaultArgs) -> CliResult<Self> {
-        Self::with(Settings::load_for_index(&args.vault_args)?, args)
+        Self::with(Settings::load(&args.vault_args)?, args)
     }
 
     fn with(settings: Settings, args: &IndexedVaultArgs) -> CliResult<Self> {
@@ -142,8 +142,7 @@ impl IndexSettings {
 
     /// The options with which the library opens the index of a vault.
     pub(super) fn options(&self, vault: &Path) -> Options {
-        let mut options = self.index_options().exclude(&self.exclude);
-        options.database = self.database_of(vault).cloned();
+        let mut options = self.index_options(vault).exclude(&self.exclude);
         options.model.clone_from(&self.model);
         options.base_url.clone_from(&self.base_url);
         options

@@ -52,14 +52,15 @@ pub fn open_with_settings(vault_args: &VaultArgs) -> CliResult<Vec<OpenedVault>>
     let with_settings = |vault: Vault| {
         vault.check_settings()?;
         let policy = policy(&vault)?;
-        Ok(OpenedVault { vault, settings: policy, index: settings.index_options() })
+        let index = settings.index_options(vault.path());
+        Ok(OpenedVault { vault, settings: policy, index })
     };
     open_all(&settings)?.into_iter().map(with_settings).collect()
 }
 
 fn open_folder(folder: &Path, settings: &Settings) -> CliResult<Vault> {
     let mut options = VaultOptions::new();
-    options.index = settings.index_options();
+    options.index = settings.index_options(folder);
     let vault = Vault::open_unchecked(folder, options)?;
     if let Some(recovered) = vault.recovered() {
         let except = if recovered.left.is_empty() { "" } else { ", except for the following" };

@@ -3,6 +3,8 @@
 #[expect(dead_code, reason = "the tests of the store use the rest")]
 #[path = "../../../vault-postgres/tests/it/server.rs"]
 mod server;
+#[cfg(feature = "tools")]
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -163,8 +165,6 @@ fn a_database_answers_what_the_index_file_answers() {
         let error = team.refused("vault-index", arguments);
         assert!(error.contains("works with an index file") && error.contains("vault-index"), "{arguments:?}: {error}");
     }
-    let error = team.refused("vault-tools", &["lint"]);
-    assert!(error.contains("env -u VAULT_INDEX_FILE vault-tools") && error.contains("vault-index pull"), "{error}");
     assert!(team.refused("vault-index", &["forget", "--yes"]).contains("--index-only"));
     assert!(team.refused("vault-index", &["forget", "--index-only"]).contains("confirmation"));
     let deleted = team.stdout("vault-index", &["forget", "--index-only", "--yes"]);
@@ -384,7 +384,7 @@ fn vaults_are_spread_over_servers_and_the_others_answer_for_one_that_is_down() {
     servers[2].kill();
     let none = run("vault-search", &search);
     assert!(none.status.code() == Some(2) && none.stdout.is_empty(), "{none:?}");
-    // Other programs have an index file of their own, and so has a search that names one.
+    // Links have an index file beside the database, and so has a search that names one.
     let one = vaults[0].to_str().unwrap();
     let tools = team.command("vault-tools", None, &["lint"]).env("VAULT_DIR", one).output().unwrap();
     assert!(tools.status.code().is_some_and(|code| code < 2), "{tools:?}");

@@ -198,6 +198,11 @@ pub(super) fn use_model(
     request: &NamedModelRequest,
     cancel: Cancel<'_>,
 ) -> Result<EmbeddingModelsResult> {
+    if open.vault.has_database() {
+        let message = "the index of this vault is in a database, whose owner chooses its model";
+        return Err(Error::new(ErrorKind::Unsupported, message)
+            .with_remedy("ask its owner to run `vault-index rebuild --model NAME`"));
+    }
     let listed = state(open)?.models.into_iter().find(|model| model.name == request.name);
     let model = listed.ok_or_else(|| unknown(&request.name))?;
     if !model.installed {

@@ -94,7 +94,7 @@ pub(super) fn search(open: &OpenVault, request: &SearchRequest, cancel: Cancel<'
 
 /// The best hits that may be shown, and whether the index was brought up to date for them.
 fn ranked(open: &OpenVault, mut query: Query, limit: usize, cancel: Cancel<'_>) -> Result<(Hits, bool)> {
-    let (index, is_current) = open.vault.index_for_search()?;
+    let (index, is_current) = open.vault.index_for_ranking()?;
     if query.is_empty() {
         return without_hits(open, query.mode);
     }
@@ -115,7 +115,7 @@ fn ranked(open: &OpenVault, mut query: Query, limit: usize, cancel: Cancel<'_>) 
 
 /// An empty answer that says what the index lacks.
 fn without_hits(open: &OpenVault, mode: Mode) -> Result<(Hits, bool)> {
-    let (index, is_current) = open.vault.index_for_search()?;
+    let (index, is_current) = open.vault.index_for_ranking()?;
     Ok((index.searcher()?.nothing(mode), is_current))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reedline::{Completer, CompletionResult, Span, Suggestion};
-use vault_index::{Index, SyncOptions};
+use vault_index::SyncOptions;
 use vault_search::sanitize_line;
 
 use super::commands::COMMANDS;
@@ -45,7 +45,7 @@ impl NoteCompleter {
     /// Returns the tags in the index. One without tags may be that of a new vault, so it is updated first.
     fn tags(&self) -> Vec<String> {
         let tags = |open: &crate::workspace::OpenVault| {
-            let index = Index::open(open.vault.path(), open.index.clone()).ok()?;
+            let index = open.vault.index_without_sync().ok()?;
             let tags = index.tags().ok().filter(|tags| !tags.is_empty());
             let updated = || index.sync_with(&SyncOptions::new().without_vectors().wait(UPDATE)).ok();
             tags.or_else(|| updated().and_then(|_| index.tags().ok()))

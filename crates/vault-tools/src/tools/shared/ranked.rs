@@ -45,16 +45,16 @@ pub(in crate::tools) fn ranked(
 
 /// Returns the result of the index, and whether the index was updated.
 fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Hits, bool)> {
-    let (index, is_current) = context.vault.index_for_search()?;
+    let (index, is_current) = context.vault.index_for_ranking()?;
     let hits = index.search(query)?;
-    if hits.pending == 0 {
+    if hits.pending == 0 || context.vault.has_database() {
         return Ok((hits, is_current));
     }
     make_vectors(index, context)?;
     Ok((index.search(query)?, is_current))
 }
 
-/// Computes missing vectors, if a short time is enough for all of them.
+/// Computes missing vectors in the index file, if a short time is enough for all of them.
 fn make_vectors(index: &Index, context: &Context<'_, '_>) -> Result<()> {
     let mut options = SyncOptions::new().vectors_within(EMBED_FOR).wait(Duration::ZERO);
     (options.deadline, options.cancel) = (context.cancel.deadline, context.cancel.flag);
@@ -66,12 +66,13 @@ fn make_vectors(index: &Index, context: &Context<'_, '_>) -> Result<()> {
 }
 
 /// Returns the index for a search by meaning without a query: with its vectors, if a short time is enough to compute
-/// them; otherwise a notice tells which are missing.
+/// them; otherwise a notice tells which are missing. Beside a database, the index has none: the lines that it names must
+/// be those of this folder.
 pub(in crate::tools) fn index_with_vectors<'v>(context: &mut Context<'_, 'v>) -> Result<&'v Index> {
     let (index, is_current) = context.vault.index_for_search()?;
     let pending = |index: &Index| Ok::<_, vault_index::Error>(index.searcher()?.nothing(Mode::Semantic));
     let mut hits = pending(index)?;
-    if hits.pending > 0 {
+    if hits.pending > 0 && !context.vault.has_database() {
         make_vectors(index, context)?;
         hits = pending(index)?;
     }
