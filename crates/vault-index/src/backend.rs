@@ -4,28 +4,30 @@
 //! gives the same results, passage by passage. `vault-postgres` is such a store.
 //!
 //! A store implements the questions of a search ([`ReadStore`], the sum of [`ReadNotes`], [`ReadNames`], [`ReadLinks`],
-//! [`ReadWords`], [`ReadPassages`], [`ReadVectors`] and [`Prefetch`]), those of link queries and reports
+//! [`ReadWords`], [`ReadPassages`], [`ReadVectors`], [`Prefetch`] and [`Share`]), those of link queries and reports
 //! ([`ReadContents`]), and what the indexer asks and changes besides ([`WriteStore`], the sum of the same and
 //! [`WriteNotes`], [`WriteLinks`], [`WriteWords`], [`WritePassages`] and [`WriteVectors`]). All of them take `&self`, are
 //! called by one thread at a time, and wait: there is no asynchronous runtime here.
 //!
 //! [`Options::database`](crate::Options::database) makes an [`Index`](crate::Index) of such a store.
 //!
-//! A reader is one state of the index, which no writer changes. Texts are compared byte by byte. Who may write is up to
+//! A reader is one state of the index, which no writer changes. With [`Share`], searches at the same time use more readers
+//! of the state. Texts are compared byte by byte. Who may write is up to
 //! the store: a writer exists for as long as nobody else writes to its vault.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub use crate::files::{ContentHash, FileStat, KnownFile};
 pub use crate::indexer::StoredVectors;
 pub use crate::note::TitleSource;
 pub use crate::store::{
     Anchors, Batch, Database, DatabaseIndex, DatabaseReader, EmbeddingKey, Field, Holder, LinkRow, Name, NamedNote,
-    NewNote, NewPassage, NoteFields, NoteMeta, NoteRow, PassageFields, PassageRow, PassageText, PendingText, Prefetch,
-    PropertyValue, ReadContents, ReadLinks, ReadNames, ReadNotes, ReadPassages, ReadStore, ReadVectors, ReadWords,
-    Slot, StoredFile, StoredLink, StoredTexts, VectorReader, Word, WriteLinks, WriteNotes, WritePassages, WriteStore,
-    WriteVectors, WriteWords, has_key, ids_of, key_of, least_size, may_share, number_of,
+    NewNote, NewPassage, NoteFields, NoteMeta, NoteRow, OpenReader, PassageFields, PassageRow, PassageText,
+    PendingText, Prefetch, PropertyValue, ReadContents, ReadLinks, ReadNames, ReadNotes, ReadPassages, ReadStore,
+    ReadVectors, ReadWords, Share, Slot, StoredFile, StoredLink, StoredTexts, VectorReader, Word, WriteLinks,
+    WriteNotes, WritePassages, WriteStore, WriteVectors, WriteWords, has_key, ids_of, key_of, least_size, may_share,
+    number_of,
 };
 pub use crate::terms::{HYPHENATED, QueryTerm, TermMatch};
 pub use crate::vectors::{Codes, Interval};
@@ -71,7 +73,7 @@ pub fn sync(
 pub fn searcher(store: impl ReadStore + 'static, embedder: Arc<dyn Embedder>) -> Result<Searcher> {
     store.prefetch(&mut || ask_for_snapshot(&store))?;
     let usable = is_of(store.embedder()?, &*embedder);
-    Searcher::new(Box::new(Mutex::new(store)), Arc::new(move || Ok(Arc::clone(&embedder))), usable)
+    Searcher::new(Box::new(store), Arc::new(move || Ok(Arc::clone(&embedder))), usable)
 }
 
 /// One state of an index file, as a store.

@@ -37,7 +37,7 @@ use crate::private_file::private_folder;
 use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
 use crate::store::{
-    Database, DatabaseIndex, DatabaseReader, PACE, REBUILDING_TO, REPAIR, ReadContents, ReadVectors, Store,
+    Database, DatabaseIndex, DatabaseReader, PACE, REBUILDING_TO, REPAIR, ReadContents, ReadVectors, Readers, Store,
 };
 
 pub use graph::{GraphData, GraphNode, VaultFile};
@@ -75,7 +75,7 @@ pub struct Index {
     reader: Mutex<Option<Store>>,
     /// The index, if it is in a database; then there is no file.
     database: Option<Arc<dyn DatabaseIndex>>,
-    database_reader: Mutex<Option<Box<dyn DatabaseReader>>>,
+    database_readers: Readers<dyn DatabaseReader>,
     /// The files that the last sync of this handle found, if all of them are in the index.
     synced: Mutex<Option<Fingerprint>>,
     /// Closed last, because only a connection that may write can fold the log into the file, and the last one should do
@@ -228,7 +228,7 @@ impl Index {
             writer: Mutex::new(None),
             reader: Mutex::new(None),
             database,
-            database_reader: Mutex::new(None),
+            database_readers: Readers::new(None),
             synced: Mutex::new(None),
             snapshot: Mutex::new(None),
             readers: AtomicU64::new(0),
@@ -375,6 +375,9 @@ impl Index {
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet, [`ErrorKind::OtherModel`], [`ErrorKind::Damaged`].
     pub fn searcher(&self) -> Result<Searcher> {
+        if let Some(database) = &self.database {
+            return self.database_searcher(&**database);
+        }
         let version = self.read(|store| {
             self.check_vault(store)?;
             self.check_model(store)?;
@@ -388,20 +391,10 @@ impl Index {
         }
         // The old snapshot is dropped first, so that the log that it reads can be folded into the file.
         *cached = None;
-        let searcher = match &self.database {
-            Some(database) => {
-                let (source, usable) = self.read(|store| self.query_source(store))?;
-                // The connection that has just been used; the next look for changes opens another.
-                let reader = lock(&self.database_reader).take().map_or_else(|| database.reader(), Ok)?;
-                Searcher::new(reader.into_snapshot(), source, usable)?
-            }
-            None => {
-                let store = Store::open_read(&self.file)?;
-                let (source, usable) = self.query_source(&store)?;
-                store.pin_for_search()?;
-                Searcher::new(Box::new(Mutex::new(store)), source, usable)?
-            }
-        };
+        let store = Store::open_read(&self.file)?;
+        let (source, usable) = self.query_source(&store)?;
+        store.pin_for_search()?;
+        let searcher = Searcher::new(Box::new(store), source, usable)?;
         *cached = Some((version, searcher.clone()));
         Ok(searcher)
     }

@@ -1,10 +1,11 @@
 //! A connection to one vault: its statements, each in one round trip.
 
 use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use postgres::Client;
 use postgres::types::{ToSql, Type};
-use vault_index::backend::Prefetch;
+use vault_index::backend::{OpenReader, Prefetch, ReadContents, Share};
 use vault_index::{Error, ErrorKind, Result};
 
 use crate::copy::NewRows;
@@ -23,10 +24,34 @@ pub struct VaultStore {
     pub(crate) new: RefCell<NewRows>,
     /// Whether a transaction is open that writes.
     pub(crate) is_writing: Cell<bool>,
-    /// Of a reader: the answers that it was told to prefetch.
-    pub(crate) prefetched: RefCell<Option<Prefetched>>,
+    /// Of a reader: the state that it reads.
+    state: RefCell<Option<Arc<State>>>,
+    /// While questions are collected: those without an answer.
+    collected: RefCell<Option<Collected>>,
+    /// Whether something has failed, after which the server answers nothing more in a transaction.
+    is_broken: Cell<bool>,
     /// Whether this session holds the lock of the vault's writer.
     pub(crate) has_lock: Cell<bool>,
+}
+
+/// Opens the newest state of the same vault.
+type OpenNewest = Arc<dyn Fn() -> Result<VaultStore> + Send + Sync>;
+
+/// One state of a vault, which several connections may read.
+struct State {
+    open: OpenNewest,
+    /// The answers that were prefetched, for all of the connections.
+    prefetched: Mutex<Prefetched>,
+}
+
+impl State {
+    fn new(open: OpenNewest) -> Arc<Self> {
+        Arc::new(Self { open, prefetched: Mutex::default() })
+    }
+
+    fn prefetched(&self) -> MutexGuard<'_, Prefetched> {
+        self.prefetched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for VaultStore {
@@ -64,15 +89,29 @@ pub(crate) fn text<'a>(text: &'a (impl ToSql + Sync)) -> Param<'a> {
 
 impl VaultStore {
     pub(crate) fn new(client: Client, vault: i32) -> Self {
-        let (new, is_writing, has_lock) = (RefCell::default(), Cell::new(false), Cell::new(false));
-        Self { client: RefCell::new(client), vault, new, is_writing, prefetched: RefCell::default(), has_lock }
+        Self {
+            client: RefCell::new(client),
+            vault,
+            new: RefCell::default(),
+            is_writing: Cell::new(false),
+            state: RefCell::default(),
+            collected: RefCell::default(),
+            is_broken: Cell::new(false),
+            has_lock: Cell::new(false),
+        }
     }
 
     /// One state of a vault, whose answers can be prefetched.
-    pub(crate) fn new_reader(client: Client, vault: i32) -> Self {
+    pub(crate) fn new_reader(client: Client, vault: i32, open: OpenNewest) -> Self {
         let store = Self::new(client, vault);
-        store.prefetched.replace(Some(Prefetched::default()));
+        store.state.replace(Some(State::new(open)));
         store
+    }
+
+    /// Forgets all answers, for another state.
+    pub(crate) fn forget_answers(&self) {
+        let state = self.state.take().map(|state| State::new(Arc::clone(&state.open)));
+        self.state.replace(state);
     }
 
     /// Runs `work` with the connection. No row is waiting to be written then.
@@ -80,28 +119,37 @@ impl VaultStore {
         let new = self.new.take();
         // The temporary tables are emptied by each commit.
         debug_assert!(new.is_empty() || self.is_writing.get(), "rows are written in transactions only");
-        let mut client = self.client.borrow_mut();
-        new.write(&mut client, self.vault).and_then(|()| work(&mut client)).map_err(described)
+        self.beside(|client| new.write(client, self.vault).and_then(|()| work(client)))
     }
 
     /// As [`with`](Self::with), but rows that wait are not written: `work` does not depend on them.
     pub(crate) fn beside<T>(&self, work: impl FnOnce(&mut Client) -> Result<T, postgres::Error>) -> Result<T> {
-        work(&mut self.client.borrow_mut()).map_err(described)
+        let result = work(&mut self.client.borrow_mut());
+        self.is_broken.set(self.is_broken.get() || result.is_err());
+        result.map_err(described)
     }
 
     /// Whether questions are collected, so that answers may be empty.
     pub(crate) fn is_collecting(&self) -> bool {
-        self.prefetched.borrow().as_ref().is_some_and(|prefetched| prefetched.collected.is_some())
+        self.collected.borrow().is_some()
+    }
+
+    /// The answer that is known, or an empty one if the question is collected.
+    fn known(
+        &self,
+        find: impl FnOnce(&Prefetched) -> Option<Rows>,
+        collect: impl FnOnce(&mut Collected),
+    ) -> Option<Rows> {
+        let known = self.state.borrow().as_ref().and_then(|state| find(&state.prefetched()));
+        known.or_else(|| self.collected.borrow_mut().as_mut().map(collect).map(|()| Rows::default()))
     }
 
     /// The rows of a query in which `@vault` is the id of the vault. It is part of the text, so that the server looks at
     /// the partitions of this vault only.
     pub(crate) fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Rows> {
         let statement = Statement::new(self.sql(sql), params);
-        if let Some(rows) = self.prefetched.borrow_mut().as_mut().and_then(|known| known.rows(&statement)) {
-            return Ok(rows);
-        }
-        Ok(Rows::new(self.fetch(&[statement])?.pop().unwrap_or_default()))
+        let known = self.known(|known| known.rows(&statement), |collected| collected.add(&statement));
+        known.map_or_else(|| Ok(Rows::new(self.fetch(std::slice::from_ref(&statement))?.pop().unwrap_or_default())), Ok)
     }
 
     /// As [`rows`](Self::rows), for large answers that are asked for once: they are not kept.
@@ -110,29 +158,32 @@ impl VaultStore {
         if self.is_collecting() {
             return Ok(rows);
         }
-        if let Some(prefetched) = &mut *self.prefetched.borrow_mut() {
-            prefetched.statements.remove(&Statement::new(self.sql(sql), params));
+        if let Some(state) = &*self.state.borrow() {
+            state.prefetched().statements.remove(&Statement::new(self.sql(sql), params));
         }
         Ok(rows)
     }
 
     /// The rows of a key.
     pub(crate) fn rows_of_key(&self, of: &'static Keyed, key: Key) -> Result<Rows> {
-        if let Some(rows) = self.prefetched.borrow_mut().as_mut().and_then(|known| known.rows_of_key(of, &key)) {
-            return Ok(rows);
-        }
-        let statement = Statement::keyed(self.sql(of.sql), std::slice::from_ref(&key));
-        Ok(Rows::new(self.fetch(&[statement])?.pop().unwrap_or_default()))
+        let known = self.known(|known| known.rows_of_key(of, &key), |collected| collected.add_key(of, &key));
+        known.map_or_else(
+            || {
+                let statement = Statement::keyed(self.sql(of.sql), std::slice::from_ref(&key));
+                Ok(Rows::new(self.fetch(&[statement])?.pop().unwrap_or_default()))
+            },
+            Ok,
+        )
     }
 
     /// The rows of a key, if it was prefetched.
     pub(crate) fn known_rows_of_key(&self, of: &Keyed, key: Key) -> Option<Rows> {
-        self.prefetched.borrow().as_ref()?.keyed.get(&(of.sql, key)).cloned()
+        self.state.borrow().as_ref()?.prefetched().rows_of_key(of, &key)
     }
 
     /// The rows of a query, if it was prefetched.
     pub(crate) fn known_rows(&self, sql: &str, params: &[Param<'_>]) -> Option<Rows> {
-        self.prefetched.borrow().as_ref()?.statements.get(&Statement::new(self.sql(sql), params)).cloned()
+        self.state.borrow().as_ref()?.prefetched().rows(&Statement::new(self.sql(sql), params))
     }
 
     /// The rows of each statement, in one round trip.
@@ -196,40 +247,58 @@ impl VaultStore {
 
 impl Prefetch for VaultStore {
     fn prefetches(&self) -> bool {
-        self.prefetched.borrow().is_some()
+        self.state.borrow().is_some()
     }
 
     fn prefetch(&self, ask: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         if self.is_collecting() {
             return ask();
         }
-        match &mut *self.prefetched.borrow_mut() {
-            None => return Ok(()),
-            Some(prefetched) => {
-                if prefetched.bytes > KEPT {
-                    *prefetched = Prefetched::default();
-                }
-                prefetched.collected = Some(Collected::default());
+        let Some(state) = self.state.borrow().clone() else { return Ok(()) };
+        {
+            let mut prefetched = state.prefetched();
+            if prefetched.bytes > KEPT {
+                *prefetched = Prefetched::default();
             }
         }
+        self.collected.replace(Some(Collected::default()));
         let asked = ask();
-        let collected = self.prefetched.borrow_mut().as_mut().and_then(|prefetched| prefetched.collected.take());
+        let Collected { mut statements, keyed } = self.collected.take().unwrap_or_default();
         asked?;
-        let Collected { mut statements, keyed } = collected.unwrap_or_default();
         let alone = statements.len();
         statements.extend(keyed.iter().map(|(of, keys)| Statement::keyed(self.sql(of.sql), keys)));
         if statements.is_empty() {
             return Ok(());
         }
         let mut rows = self.fetch(&statements)?;
-        if let Some(prefetched) = &mut *self.prefetched.borrow_mut() {
-            prefetched.bytes += rows.iter().flatten().map(Row::bytes).sum::<usize>();
-            for ((of, keys), rows) in keyed.iter().zip(rows.drain(alone..)) {
-                prefetched.keep(of, keys, rows);
-            }
-            prefetched.statements.extend(statements.into_iter().zip(rows.into_iter().map(Rows::new)));
+        let mut prefetched = state.prefetched();
+        prefetched.bytes += rows.iter().flatten().map(Row::bytes).sum::<usize>();
+        for ((of, keys), rows) in keyed.iter().zip(rows.drain(alone..)) {
+            prefetched.keep(of, keys, rows);
         }
+        prefetched.statements.extend(statements.into_iter().zip(rows.into_iter().map(Rows::new)));
         Ok(())
+    }
+}
+
+/// A state is that after a number of commits, so another connection sees the same one if nothing was committed since. A
+/// snapshot that the first connection exports would end with that connection, and is unknown to a replica.
+impl Share for VaultStore {
+    fn sharing(&self) -> Result<Option<OpenReader>> {
+        let Some(state) = self.state.borrow().clone() else { return Ok(None) };
+        let (vault, version) = (self.vault, self.version()?);
+        Ok(Some(Box::new(move || {
+            let other = (state.open)()?;
+            if other.vault != vault || other.version()? != version {
+                return Ok(None);
+            }
+            other.state.replace(Some(Arc::clone(&state)));
+            Ok(Some(Box::new(other)))
+        })))
+    }
+
+    fn is_broken(&self) -> bool {
+        self.is_broken.get()
     }
 }
 

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use vault_index::backend::{
-    ContentHash, DatabaseReader, Name, NoteMeta, ReadContents, ReadNotes, ReadStore, StoredFile, StoredLink,
-    least_size, number_of,
+    ContentHash, DatabaseReader, Name, NoteMeta, ReadContents, ReadNotes, StoredFile, StoredLink, least_size, number_of,
 };
 use vault_index::{FileId, NoteWarning, Result, SkippedNote, VaultPath};
 
@@ -14,7 +12,6 @@ use crate::connection::{VaultStore, check_version, int, ints, string, text};
 use crate::database::{BEGIN_READING, VERSIONS, value};
 use crate::names::IS_NAME;
 use crate::notes::{NOTE_METAS, UNREAD, file_id, note_meta, os_path, path, stored_file, warning};
-use crate::prefetch::Prefetched;
 use crate::row::Row;
 use crate::schema::equals;
 
@@ -174,14 +171,10 @@ impl ReadContents for VaultStore {
 
 impl DatabaseReader for VaultStore {
     fn renew(&self) -> Result<()> {
-        *self.prefetched.borrow_mut() = Some(Prefetched::default());
+        self.forget_answers();
         let sql = format!("COMMIT; {BEGIN_READING}; {VERSIONS}");
         let messages = self.with(|client| client.simple_query(&sql))?;
         check_version(value(&messages, "version"))
-    }
-
-    fn into_snapshot(self: Box<Self>) -> Box<Mutex<dyn ReadStore>> {
-        Box::new(Mutex::new(*self))
     }
 }
 

@@ -208,7 +208,8 @@ impl Database {
         let messages = client.simple_query(&sql).map_err(described)?;
         check_version(value(&messages, "version"))?;
         let id = value(&messages, "id").ok_or_else(|| no_vault(vault))?;
-        Ok(VaultStore::new_reader(client, id))
+        let (database, name) = (self.clone(), vault.to_owned());
+        Ok(VaultStore::new_reader(client, id, Arc::new(move || database.reader(&name))))
     }
 
     /// Opens a vault for a sync with this model. Waits for another writer of the same vault for `wait` at most.

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use postgres::types::private::BytesMut;
 use postgres::types::{IsNull, ToSql, Type};
@@ -94,47 +93,47 @@ impl ToSql for Encoded {
     postgres::types::to_sql_checked!();
 }
 
-/// The answers that a reader keeps, and the questions that it collects.
+/// The answers of one state that are kept.
 #[derive(Default)]
 pub(crate) struct Prefetched {
     pub statements: HashMap<Statement, Rows>,
     /// By SQL and key.
     pub keyed: HashMap<(&'static str, Key), Rows>,
     pub bytes: usize,
-    /// While questions are collected: those without an answer, each once.
-    pub collected: Option<Collected>,
 }
 
+/// Questions without an answer, each once.
 #[derive(Default)]
 pub(crate) struct Collected {
     pub statements: Vec<Statement>,
     pub keyed: Vec<(&'static Keyed, Vec<Key>)>,
 }
 
-impl Prefetched {
-    /// The rows of a statement if they are known, or if it was collected.
-    pub(crate) fn rows(&mut self, statement: &Statement) -> Option<Rows> {
-        if let Some(rows) = self.statements.get(statement) {
-            return Some(Arc::clone(rows));
+impl Collected {
+    pub(crate) fn add(&mut self, statement: &Statement) {
+        if !self.statements.contains(statement) {
+            self.statements.push(statement.clone());
         }
-        let collected = self.collected.as_mut()?;
-        if !collected.statements.contains(statement) {
-            collected.statements.push(statement.clone());
-        }
-        Some(Rows::default())
     }
 
-    pub(crate) fn rows_of_key(&mut self, of: &'static Keyed, key: &Key) -> Option<Rows> {
-        if let Some(rows) = self.keyed.get(&(of.sql, key.clone())) {
-            return Some(Arc::clone(rows));
-        }
-        let collected = self.collected.as_mut()?;
-        match collected.keyed.iter_mut().find(|(keyed, _)| keyed.sql == of.sql) {
+    pub(crate) fn add_key(&mut self, of: &'static Keyed, key: &Key) {
+        match self.keyed.iter_mut().find(|(keyed, _)| keyed.sql == of.sql) {
             Some((_, keys)) if keys.contains(key) => {}
             Some((_, keys)) => keys.push(key.clone()),
-            None => collected.keyed.push((of, vec![key.clone()])),
+            None => self.keyed.push((of, vec![key.clone()])),
         }
-        Some(Rows::default())
+    }
+}
+
+impl Prefetched {
+    /// The rows of a statement, if they are known.
+    pub(crate) fn rows(&self, statement: &Statement) -> Option<Rows> {
+        self.statements.get(statement).cloned()
+    }
+
+    /// The rows of a key, if they are known.
+    pub(crate) fn rows_of_key(&self, of: &Keyed, key: &Key) -> Option<Rows> {
+        self.keyed.get(&(of.sql, key.clone())).cloned()
     }
 
     /// Keeps the rows of some keys: those without rows have none.

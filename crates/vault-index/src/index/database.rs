@@ -3,6 +3,7 @@
 //! The lock of the writer, the states that readers see and the rights are those of the database; there are no lock
 //! files, no embedding in the background, and an index is emptied and filled again by a rebuild, not built beside.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::index::{Index, WrapModel};
 use crate::indexer::{Indexer, StoredVectors, SyncOptions};
 use crate::note::ParseOptions;
 use crate::report::Report;
-use crate::store::{DatabaseIndex, DatabaseReader, ReadContents, Store, WriteStore};
+use crate::search::Searcher;
+use crate::store::{DatabaseIndex, DatabaseReader, InUse, ReadContents, ReadStore, Store, WriteStore};
 
 impl Index {
     /// Whether there is an index, as far as this user may know.
@@ -46,20 +48,43 @@ impl Index {
         database: &dyn DatabaseIndex,
         read: impl FnOnce(&dyn ReadContents) -> Result<T>,
     ) -> Result<T> {
-        let mut reader = lock(&self.database_reader);
-        if let Some(open) = reader.take_if(|open| open.renew().is_err()) {
-            // The connection was lost since.
-            drop(open);
+        read(&*self.newest(database)?)
+    }
+
+    /// A reader of the newest state.
+    fn newest(&self, database: &dyn DatabaseIndex) -> Result<InUse<'_, dyn DatabaseReader>> {
+        loop {
+            let is_new = Cell::new(false);
+            let reader = self.database_readers.take(|| {
+                is_new.set(true);
+                database.reader().map(Some)
+            })?;
+            if is_new.get() || reader.renew().is_ok() {
+                return Ok(reader);
+            }
+            // The connection was lost since, and probably also those of the searcher.
+            drop(reader.into_inner());
+            *lock(&self.snapshot) = None;
         }
-        let open = match &*reader {
-            Some(open) => open,
-            None => reader.insert(database.reader()?),
-        };
-        let result = read(&**open);
-        if result.is_err() {
-            *reader = None;
+    }
+
+    /// As [`Index::searcher`].
+    pub(super) fn database_searcher(&self, database: &dyn DatabaseIndex) -> Result<Searcher> {
+        let reader = self.newest(database)?;
+        self.check_model(&*reader)?;
+        let version = self.version_of(&*reader)?;
+        let mut cached = lock(&self.snapshot);
+        if let Some((at, searcher)) = cached.as_ref()
+            && *at == version
+        {
+            return Ok(searcher.clone());
         }
-        result
+        *cached = None;
+        let (source, usable) = self.query_source(&*reader)?;
+        // The reader becomes the searcher's; the next look for changes opens another.
+        let searcher = Searcher::new(reader.into_inner(), source, usable)?;
+        *cached = Some((version, searcher.clone()));
+        Ok(searcher)
     }
 
     pub(super) fn sync_database(
@@ -106,7 +131,7 @@ impl Index {
         settings.extend(wanted.base_url.as_deref().map(|url| ("base_url", url)));
         let store = database.emptied(&*wanted.embedder, &settings, wait_of(options))?;
         let embedder = match before {
-            Some(before) => Arc::new(StoredVectors::of(before.into_snapshot(), wanted.embedder)?),
+            Some(before) => Arc::new(StoredVectors::of(before, wanted.embedder)?),
             None => wanted.embedder,
         };
         self.fill(&*store, &*embedder, options)
@@ -117,8 +142,8 @@ impl Index {
         let parse = ParseOptions::of_vault(vault);
         let (report, fingerprint) = Indexer { store, locks: None, vault, parse, embedder, rules, options }.sync()?;
         *lock(&self.synced) = fingerprint;
-        // An open transaction of a watcher that waits would keep the server from cleaning up.
-        *lock(&self.database_reader) = None;
+        // Open transactions of a watcher that waits would keep the server from cleaning up.
+        self.database_readers.close_idle();
         Ok(report)
     }
 
@@ -140,12 +165,12 @@ impl Index {
             self.options.base_url = base_url;
         }
         let wrap = |model: Arc<dyn Embedder>| -> Result<Arc<dyn Embedder>> {
-            let store = match &source.database {
-                Some(database) => database.reader()?.into_snapshot(),
+            let store: Box<dyn ReadStore> = match &source.database {
+                Some(database) => database.reader()?,
                 None => {
                     let store = Store::open_read(&source.file)?;
                     store.pin()?;
-                    Box::new(std::sync::Mutex::new(store))
+                    Box::new(store)
                 }
             };
             Ok(Arc::new(StoredVectors::of(store, model)?))

@@ -140,7 +140,7 @@ impl Index {
     pub(super) fn close(&self) {
         *lock(&self.snapshot) = None;
         *lock(&self.reader) = None;
-        *lock(&self.database_reader) = None;
+        self.database_readers.close_idle();
         // Last, because only the writer can fold the log into the file.
         *lock(&self.writer) = None;
     }

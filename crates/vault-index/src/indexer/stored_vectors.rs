@@ -10,7 +10,7 @@ use crate::store::{EmbeddingKey, ReadStore, key_of};
 /// A model that takes the vector of a text from a store, if that has one. A sync with it copies an index to another
 /// store, and computes only what is new.
 pub struct StoredVectors {
-    store: Box<Mutex<dyn ReadStore>>,
+    store: Mutex<Box<dyn ReadStore>>,
     model: Arc<dyn Embedder>,
 }
 
@@ -20,14 +20,13 @@ impl StoredVectors {
     /// # Errors
     /// [`ErrorKind::OtherModel`] if another one has.
     pub fn new(store: impl ReadStore + 'static, model: Arc<dyn Embedder>) -> Result<Self> {
-        Self::of(Box::new(Mutex::new(store)), model)
+        Self::of(Box::new(store), model)
     }
 
     /// [`new`](Self::new) for a store that is boxed already.
-    pub(crate) fn of(store: Box<Mutex<dyn ReadStore>>, model: Arc<dyn Embedder>) -> Result<Self> {
-        let has = store.lock().unwrap_or_else(PoisonError::into_inner).embedder()?;
-        match is_of(has, &*model) {
-            true => Ok(Self { store, model }),
+    pub(crate) fn of(store: Box<dyn ReadStore>, model: Arc<dyn Embedder>) -> Result<Self> {
+        match is_of(store.embedder()?, &*model) {
+            true => Ok(Self { store: Mutex::new(store), model }),
             false => Err(Error::new(ErrorKind::OtherModel, "the vectors to copy are of another model")),
         }
     }

@@ -51,7 +51,7 @@ impl<'a> ScoredQuery<'a> {
     /// Applies the filter, looks the words up and embeds the text. `vector` is that of the text, if it is already
     /// known.
     pub(super) fn new(snapshot: &'a Snapshot, query: &Query, vector: Option<Vec<f32>>) -> Result<Self> {
-        let like = query.like.as_deref().map(|note| find_note(&*snapshot.store(), note)).transpose()?;
+        let like = query.like.as_deref().map(|note| find_note(&*snapshot.store()?, note)).transpose()?;
         let mut eligible = eligible(snapshot, query)?;
         let text = query.text.clone();
         let has_text = like.is_none() && !text.trim().is_empty();
@@ -85,7 +85,7 @@ impl<'a> ScoredQuery<'a> {
             if !has_text {
                 return Ok((WordScores::none(), Vec::new()));
             }
-            let store = snapshot.store();
+            let store = snapshot.store()?;
             let by_meaning = mode == Mode::Semantic;
             let mut lexical =
                 WordScores::run(&*store, &snapshot.passages, snapshot.of_notes(), &expanded, !by_meaning)?;
@@ -140,7 +140,7 @@ impl<'a> ScoredQuery<'a> {
             false => Bands::new(named, snapshot.of_notes(), snapshot.passages.len()),
         };
         let estimate = {
-            let store = snapshot.store();
+            let store = snapshot.store()?;
             let vectors = store.vectors()?;
             let estimate = || ImputedCosine::new(&snapshot.passages, &lexical, &semantic, &vectors);
             store.prefetch(&mut || estimate().map(drop))?;
@@ -239,7 +239,7 @@ impl<'a> ScoredQuery<'a> {
 
     /// The store is locked only here, so that other searches can read it while passages are pruned.
     fn score_exactly(&self, candidates: &Candidates<'_>, kept: Vec<BoundedPassage>) -> Result<Vec<ScoredPassage>> {
-        let store = self.snapshot.store();
+        let store = self.snapshot.store()?;
         let vectors = store.vectors()?;
         let ahead = |kept: &[BoundedPassage]| {
             store.prefetch(&mut || {
@@ -282,7 +282,7 @@ impl<'a> ScoredQuery<'a> {
     }
 
     pub(super) fn hits(&self, ranked: &[ScoredPassage]) -> Result<Vec<Hit>> {
-        let store = self.snapshot.store();
+        let store = self.snapshot.store()?;
         let hit = |scored: &ScoredPassage| {
             let terms = self.snapshot.position(scored.passage).map(|at| self.lexical.terms_of(at));
             hit(&*store, scored, terms.unwrap_or_default(), self.weights)
@@ -360,7 +360,7 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
 /// Expands the words of a query. `ahead` asks for what is probably needed next.
 fn read(snapshot: &Snapshot, query: &Query, ahead: &dyn Fn(&dyn ReadStore) -> Result<()>) -> Result<ExpandedQuery> {
     let asked = QueryText { text: &query.text, prefixes: &query.prefixes };
-    ExpandedQuery::new(&*snapshot.store(), &asked, &|store| snapshot.vocabulary(store), ahead)
+    ExpandedQuery::new(&*snapshot.store()?, &asked, &|store| snapshot.vocabulary(store), ahead)
 }
 
 /// The weights of the score's parts. If most words of the query are unknown to the model, or the query has no words (an
@@ -508,10 +508,10 @@ mod tests {
             let with = best(&scored);
             let expanded = read(snapshot, &query, &|_| Ok(())).unwrap();
             let (passages, of_notes) = (&snapshot.passages, snapshot.of_notes());
-            scored.lexical = WordScores::run(&*snapshot.store(), passages, of_notes, &expanded, true).unwrap();
+            scored.lexical = WordScores::run(&*snapshot.store().unwrap(), passages, of_notes, &expanded, true).unwrap();
             (with, best(&scored))
         };
-        let is_name = |word: &str| !snapshot.store().notes_named(&name_key(word)).unwrap().is_empty();
+        let is_name = |word: &str| !snapshot.store().unwrap().notes_named(&name_key(word)).unwrap().is_empty();
         for question in questions(&vault, is_name, 100) {
             for mode in [Mode::Lexical, Mode::Hybrid] {
                 let (with, without) = both(&question, mode);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
@@ -48,7 +48,7 @@ const BATCH: usize = 16;
 
 impl Searcher {
     /// `usable` says whether the vectors belong to the model of `embedder`; if not, only words rank.
-    pub(crate) fn new(store: Box<Mutex<dyn ReadStore>>, embedder: EmbedderSource, usable: bool) -> Result<Self> {
+    pub(crate) fn new(store: Box<dyn ReadStore>, embedder: EmbedderSource, usable: bool) -> Result<Self> {
         Snapshot::new(store, embedder, usable).map(|snapshot| Self { snapshot: Arc::new(snapshot) })
     }
 
@@ -176,7 +176,7 @@ impl Searcher {
     fn list(&self, eligible: Option<&[bool]>, query: &Query, limit: usize) -> Result<Vec<Hit>> {
         let mut rows = self.listed(eligible, query)?;
         rows.truncate(limit);
-        let store = self.snapshot.store();
+        let store = self.snapshot.store()?;
         store.prefetch(&mut || rows.iter().try_for_each(|row| ask_for_hit(&*store, row.id, row.note)))?;
         rows.into_iter()
             .map(|passage| hit(&*store, &ScoredPassage::listed(passage), Vec::new(), Weights::NONE))
@@ -205,7 +205,7 @@ impl Searcher {
 
     /// The paths and modification times of all notes.
     fn notes(&self) -> Result<HashMap<FileId, (VaultPath, i64)>> {
-        Ok(self.snapshot.store().notes()?.into_iter().map(|(id, path, time)| (id, (path, time))).collect())
+        Ok(self.snapshot.store()?.notes()?.into_iter().map(|(id, path, time)| (id, (path, time))).collect())
     }
 }
 

@@ -1,7 +1,7 @@
 //! One state of the index for searches, which later writes do not change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use crate::embed::Embedder;
 use crate::error::Result;
@@ -9,15 +9,17 @@ use crate::search::note_passages::NotePassages;
 use crate::search::repeated_passages::mark_repeated;
 use crate::search::vector_rows::{PassageSlots, VectorSource};
 use crate::search::vocabulary::Vocabulary;
-use crate::store::{PassageRow, ReadStore, may_share};
+use crate::store::{InUse, OpenReader, PassageRow, ReadStore, Readers, may_share};
 use crate::vectors::Codes;
 
 /// The source of the model that turns queries into vectors.
 pub(crate) type EmbedderSource = Arc<dyn Fn() -> Result<Arc<dyn Embedder>> + Send + Sync>;
 
 pub(super) struct Snapshot {
-    /// Pinned: all its reads use the same state.
-    store: Box<Mutex<dyn ReadStore>>,
+    /// Pinned: all of them read the same state.
+    readers: Readers<dyn ReadStore>,
+    /// How more of them are opened.
+    sharing: Option<OpenReader>,
     pub embedder: EmbedderSource,
     /// Ordered by id.
     pub passages: Vec<PassageRow>,
@@ -44,13 +46,13 @@ pub(crate) fn ask_for_snapshot(store: &dyn ReadStore) -> Result<()> {
     store.passages()?;
     store.pending()?;
     store.note_count()?;
-    store.unread().map(drop)
+    store.unread()?;
+    store.sharing().map(drop)
 }
 
 impl Snapshot {
     /// See [`Searcher::new`](super::Searcher::new).
-    pub(super) fn new(boxed: Box<Mutex<dyn ReadStore>>, embedder: EmbedderSource, usable: bool) -> Result<Self> {
-        let store = boxed.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn new(store: Box<dyn ReadStore>, embedder: EmbedderSource, usable: bool) -> Result<Self> {
         store.prefetch(&mut || ask_for_snapshot(&*store))?;
         let mut passages = store.passages()?;
         if !usable {
@@ -60,10 +62,11 @@ impl Snapshot {
         // Vectors that cannot be compared with the query's count as missing.
         let pending = if usable { store.pending()? } else { passages.len() };
         let (notes, unread, prefetches) = (store.note_count()?, store.unread()?, store.prefetches());
-        drop(store);
+        let sharing = store.sharing()?;
         mark_repeated(&mut passages, may_share(notes));
         Ok(Self {
-            store: boxed,
+            readers: Readers::new(Some(store)),
+            sharing,
             embedder,
             passages,
             of_notes: OnceLock::new(),
@@ -79,9 +82,12 @@ impl Snapshot {
         })
     }
 
-    pub(super) fn store(&self) -> MutexGuard<'_, dyn ReadStore + 'static> {
-        // Readers write nothing, so a panic leaves a consistent state.
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A reader for this thread. Other threads may wait for it, so it is dropped where something else takes long.
+    ///
+    /// # Errors
+    /// If all connections were lost, and another one cannot see this state.
+    pub(super) fn store(&self) -> Result<InUse<'_, dyn ReadStore>> {
+        self.readers.take(|| self.sharing.as_ref().map_or(Ok(None), |open| open()))
     }
 
     /// The position in `passages` of a passage's id.
@@ -107,7 +113,7 @@ impl Snapshot {
     /// there are no vectors.
     pub(super) fn source(&self) -> Result<Option<VectorSource<'_>>> {
         if self.codes.get().is_none() {
-            let store = self.store();
+            let store = self.store()?;
             let Some((_, dimensions)) = store.embedder()? else { return Ok(None) };
             let codes = match self.was_searched.swap(true, Ordering::Relaxed) {
                 true => store.codes()?,

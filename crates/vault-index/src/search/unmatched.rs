@@ -85,7 +85,7 @@ impl Searcher {
         let Expression::Is(test) = condition else { return Ok(format!("no note meets `{condition}`")) };
         Ok(match test {
             Test::Tag(tag) => {
-                let tags = self.snapshot.store().tag_counts()?;
+                let tags = self.snapshot.store()?.tag_counts()?;
                 let near = nearest(tag, tags.iter().map(|there| (there.tag.as_str(), there.tag.as_str())));
                 match near.is_empty() {
                     true => format!("no note has the tag `{tag}`; `vault-index tags` lists those there are"),
@@ -96,7 +96,7 @@ impl Searcher {
             Test::PathText(text) => format!("no note's path matches `{text}`"),
             Test::FileName(text) => format!("no note's file name holds {text}"),
             Test::Property(PropertyTest { key, test: Comparison::Exists, .. }) => {
-                let keys = self.snapshot.store().property_keys()?;
+                let keys = self.snapshot.store()?.property_keys()?;
                 let near = nearest(key, keys.iter().map(|there| (there.as_str(), there.as_str())));
                 match near.is_empty() {
                     true => format!("no note has the property `{key}`"),

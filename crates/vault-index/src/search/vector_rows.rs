@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::MutexGuard;
 
-use crate::store::{PassageRow, ReadStore, Slot};
+use crate::store::{InUse, PassageRow, ReadStore, Slot};
 use crate::vectors::{Codes, Interval};
 
 /// The source of the codes.
@@ -12,7 +11,7 @@ pub(super) enum VectorSource<'a> {
     /// In memory.
     Loaded(&'a Codes),
     /// In the index.
-    Stored { store: MutexGuard<'a, dyn ReadStore + 'static>, dimensions: usize },
+    Stored { store: InUse<'a, dyn ReadStore>, dimensions: usize },
 }
 
 /// The bounds of the score of each slot.

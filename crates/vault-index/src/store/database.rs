@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::embed::Embedder;
 use crate::error::Result;
-use crate::store::{ReadContents, ReadStore, WriteStore};
+use crate::store::{ReadContents, WriteStore};
 
 /// A database with the indexes of vaults, for [`Options::database`](crate::Options::database).
 pub trait Database: fmt::Debug + Send + Sync {
@@ -47,7 +47,4 @@ pub trait DatabaseIndex: Send + Sync {
 pub trait DatabaseReader: ReadContents {
     /// Goes to the newest state.
     fn renew(&self) -> Result<()>;
-
-    /// Its state, for searches.
-    fn into_snapshot(self: Box<Self>) -> Box<Mutex<dyn ReadStore>>;
 }

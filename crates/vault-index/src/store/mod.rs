@@ -52,6 +52,7 @@ mod vectors;
 mod passages;
 mod contents;
 mod batch;
+mod readers;
 mod database;
 mod compare;
 
@@ -83,6 +84,8 @@ pub use names::{Name, NamedNote, ReadNames, may_share};
 pub(crate) use notes::json;
 pub use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, ReadNotes, StoredFile, StoredTexts, WriteNotes, has_key};
 pub use passages::{NewPassage, PassageRow, PassageText, PendingText, ReadPassages, Slot, WritePassages, least_size};
+pub(crate) use readers::{InUse, Readers};
+pub use readers::{OpenReader, Share};
 pub(crate) use schema::FORMAT;
 pub use vectors::{EmbeddingKey, ReadVectors, VectorReader, WriteVectors, key_of};
 
@@ -110,11 +113,14 @@ const KEPT_SETTINGS: [&str; 7] =
 
 /// One state of an index, as a search reads it: everything that ranking asks. It need not be SQLite.
 pub trait ReadStore:
-    ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Prefetch + Send
+    ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Prefetch + Share + Send
 {
 }
 
-impl<S: ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Prefetch + Send> ReadStore for S {}
+impl<S: ReadNotes + ReadNames + ReadLinks + ReadWords + ReadPassages + ReadVectors + Prefetch + Share + Send> ReadStore
+    for S
+{
+}
 
 /// Tells a store what it will be asked, so that one behind a network can read many answers in one round trip. A store that
 /// answers at once has nothing to do.
@@ -133,6 +139,8 @@ pub trait Prefetch {
 }
 
 impl Prefetch for Store {}
+
+impl Share for Store {}
 
 /// A connection to an index file.
 pub(crate) struct Store {

@@ -6,6 +6,7 @@ mod server;
 mod vault;
 
 mod answers;
+mod concurrency;
 mod crashes;
 mod load;
 mod rights;

@@ -23,7 +23,7 @@ const MAX_LINES: usize = 400;
 /// The sum of the vectors of the note's own text.
 pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Result<Vec<f32>> {
     let (slots, mut texts) = {
-        let store = snapshot.store();
+        let store = snapshot.store()?;
         let Some(slots) = store.passage_vectors(note)? else {
             return Err(Error::new(
                 ErrorKind::NotFound,
@@ -44,7 +44,7 @@ pub(in crate::search) fn note_vector(snapshot: &Snapshot, note: FileId) -> Resul
             vectors = embedder.embed(&own, Role::Passage)?;
         }
     }
-    let store = snapshot.store();
+    let store = snapshot.store()?;
     let stored = store.vectors()?;
     for (slot, text) in slots.iter().zip(&texts) {
         if let (Some(slot), None) = (slot, text) {

@@ -114,7 +114,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn test(&self, test: &Test, among: &[bool]) -> Result<ConditionMatches> {
-        let store = self.snapshot.store();
+        let store = self.snapshot.store()?;
         let notes = match test {
             Test::Text(text) => {
                 drop(store);
@@ -218,7 +218,7 @@ impl<'a> Evaluator<'a> {
     /// The passages that contain words, according to the keyword index; for case-sensitive words, those that may
     /// contain them. `None`: the index cannot tell.
     fn indexed(&self, test: &TextTest) -> Result<Option<Vec<bool>>> {
-        let store = self.snapshot.store();
+        let store = self.snapshot.store()?;
         let holders = match &test.holds {
             TextPattern::Words(text) => passages_with_phrase(&*store, text, TermMatch::Whole)?,
             TextPattern::Prefix(text) => passages_with_phrase(&*store, text, TermMatch::Prefix)?,
@@ -315,7 +315,7 @@ impl<'a> Evaluator<'a> {
         for batch in wanted.chunks(TEXTS_AT_ONCE) {
             let ids: Vec<i64> = batch.iter().map(|at| self.snapshot.passages[*at].id).collect();
             let mut texts: Vec<(i64, String)> = Vec::with_capacity(ids.len());
-            self.snapshot.store().each_text(&ids, &mut |id, text| texts.push((id, text.to_owned())))?;
+            self.snapshot.store()?.each_text(&ids, &mut |id, text| texts.push((id, text.to_owned())))?;
             let passing: Vec<(i64, bool)> = texts.into_par_iter().map(|(id, text)| (id, passes(&text))).collect();
             for (id, passes) in passing {
                 if let Some(at) = self.snapshot.position(id) {
@@ -342,7 +342,7 @@ impl<'a> Evaluator<'a> {
         let mut wanted = wanted.into_iter().peekable();
         while wanted.peek().is_some() {
             let (mut texts, mut bytes) = (Vec::new(), 0);
-            let store = self.snapshot.store();
+            let store = self.snapshot.store()?;
             while bytes < BYTES_AT_ONCE
                 && let Some((note, range)) = wanted.next()
             {
