@@ -1,6 +1,7 @@
 //! A connection to one vault: its statements, each in one round trip.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use postgres::Client;
@@ -13,13 +14,14 @@ use crate::error::described;
 use crate::nul::unescape;
 use crate::prefetch::{Collected, KEPT, Key, Keyed, Prefetched, Statement, united};
 use crate::row::{Row, Rows};
-use crate::schema::VERSION;
 
 /// One vault in the database, to read or to write: what [`backend`](vault_index::backend) asks for.
 pub struct VaultStore {
     client: RefCell<Client>,
     /// The id of the vault.
     pub(crate) vault: i32,
+    /// The version of the tables that this program reads and writes.
+    version: i64,
     /// Rows that are written together, before the next statement.
     pub(crate) new: RefCell<NewRows>,
     /// Whether a transaction is open that writes.
@@ -88,10 +90,11 @@ pub(crate) fn text<'a>(text: &'a (impl ToSql + Sync)) -> Param<'a> {
 }
 
 impl VaultStore {
-    pub(crate) fn new(client: Client, vault: i32) -> Self {
+    pub(crate) fn new(client: Client, vault: i32, version: i64) -> Self {
         Self {
             client: RefCell::new(client),
             vault,
+            version,
             new: RefCell::default(),
             is_writing: Cell::new(false),
             state: RefCell::default(),
@@ -102,8 +105,8 @@ impl VaultStore {
     }
 
     /// One state of a vault, whose answers can be prefetched.
-    pub(crate) fn new_reader(client: Client, vault: i32, open: OpenNewest) -> Self {
-        let store = Self::new(client, vault);
+    pub(crate) fn new_reader(client: Client, vault: i32, version: i64, open: OpenNewest) -> Self {
+        let store = Self::new(client, vault, version);
         store.state.replace(Some(State::new(open)));
         store
     }
@@ -240,8 +243,12 @@ impl VaultStore {
 
     /// Checks that the tables are those of this program: another version may have changed them since.
     pub(crate) fn check_version(&self) -> Result<()> {
-        let version = self.first("SELECT version FROM schema_version", &[], |row| row.get::<_, i64>(0))?;
-        check_version(version)
+        self.check_found(self.first("SELECT version FROM schema_version", &[], |row| row.get::<_, i64>(0))?)
+    }
+
+    /// Checks the version of the tables.
+    pub(crate) fn check_found(&self, version: Option<i64>) -> Result<()> {
+        check_version(version, self.version)
     }
 }
 
@@ -302,21 +309,24 @@ impl Share for VaultStore {
     }
 }
 
+/// Checks the version of the tables for a program that reads and writes `known`.
+///
 /// # Errors
-/// [`ErrorKind::OtherFormat`].
-pub(crate) fn check_version(version: Option<i64>) -> Result<()> {
-    match version {
-        Some(VERSION) => Ok(()),
-        Some(other) => {
-            let what = format!("the database has tables of version {other}, and this program reads version {VERSION}");
-            let remedy = match other > VERSION {
-                true => "use a newer version of this program",
-                false => "let the owner of the database upgrade its tables with this version of the program",
-            };
-            Err(Error::new(ErrorKind::OtherFormat, what).with_remedy(remedy))
+/// [`ErrorKind::OtherFormat`]; [`ErrorKind::NotFound`] for a database without tables.
+pub(crate) fn check_version(version: Option<i64>, known: i64) -> Result<()> {
+    let Some(version) = version else {
+        return Err(Error::new(ErrorKind::NotFound, "the database has no index yet"));
+    };
+    let remedy = match version.cmp(&known) {
+        Ordering::Equal => return Ok(()),
+        Ordering::Greater => "use a newer version of this program",
+        Ordering::Less => {
+            "wait until the owner of the tables has upgraded them: `vault-index sync` with this version of the program \
+             does, or `watch`"
         }
-        None => Err(Error::new(ErrorKind::NotFound, "the database has no index yet")),
-    }
+    };
+    let what = format!("the database has tables of version {version}, and this program reads version {known}");
+    Err(Error::new(ErrorKind::OtherFormat, what).with_remedy(remedy))
 }
 
 /// An error about content that no program wrote.

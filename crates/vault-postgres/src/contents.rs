@@ -8,7 +8,7 @@ use vault_index::backend::{
 };
 use vault_index::{FileId, NoteWarning, Result, SkippedNote, VaultPath};
 
-use crate::connection::{VaultStore, check_version, int, ints, string, text};
+use crate::connection::{VaultStore, int, ints, string, text};
 use crate::database::{BEGIN_READING, VERSIONS, value};
 use crate::names::IS_NAME;
 use crate::notes::{NOTE_METAS, UNREAD, file_id, note_meta, os_path, path, stored_file, warning};
@@ -174,7 +174,7 @@ impl DatabaseReader for VaultStore {
         self.forget_answers();
         let sql = format!("COMMIT; {BEGIN_READING}; {VERSIONS}");
         let messages = self.with(|client| client.simple_query(&sql))?;
-        check_version(value(&messages, "version"))
+        self.check_found(value(&messages, "version"))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use postgres::config::{SslMode, SslNegotiation};
 use postgres::error::SqlState;
-use postgres::{Client, Config, SimpleQueryMessage};
+use postgres::{Client, Config, SimpleQueryMessage, Transaction};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use vault_index::{Embedder, Error, ErrorKind, Result};
 
@@ -16,7 +16,7 @@ use crate::address::{self, Address};
 use crate::connection::{VaultStore, check_version, text};
 use crate::copy::temporary_tables;
 use crate::error::{described, is_of_tls, is_unadmitted};
-use crate::schema::{self, LOCK_CLASS};
+use crate::schema::{self, FIRST_VERSION, LOCK_CLASS, UPGRADES};
 
 /// How long a statement may take. The scan of a million passages takes a second.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(120);
@@ -31,8 +31,10 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 /// The time that the client takes by default.
 const CLIENT_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Starts reading one state.
-pub(crate) const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+/// Starts reading one state. The lock comes before the state is fixed, so that a reader which waits for an upgrade sees
+/// its version.
+pub(crate) const BEGIN_READING: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+    LOCK TABLE vault_search.schema_version IN ACCESS SHARE MODE";
 
 /// A database, by its address. No connection is open.
 #[derive(Clone)]
@@ -41,11 +43,13 @@ pub struct Database {
     tls: MakeRustlsConnect,
     /// The name of the vault, if the address has it.
     vault: Option<String>,
+    /// What [`UPGRADES`] has, except in tests.
+    pub(crate) upgrades: &'static [&'static str],
     /// Attempts to connect that the server did not answer in time.
     unanswered: Arc<Mutex<Vec<Receiver<Connected>>>>,
 }
 
-/// A connection, or the reason why there is none.
+/// A connection, or the error of connecting.
 type Connected = std::result::Result<Client, postgres::Error>;
 
 impl std::fmt::Debug for Database {
@@ -73,12 +77,17 @@ impl Database {
         if config.get_application_name().is_none() {
             config.application_name(&format!("vault-index {}", std::process::id()));
         }
-        Ok(Self { config, tls, vault, unanswered: Arc::default() })
+        Ok(Self { config, tls, vault, upgrades: UPGRADES, unanswered: Arc::default() })
     }
 
     /// The address without its password.
     pub fn address(&self) -> String {
         address::shown(&self.config)
+    }
+
+    /// The version of the tables that this program reads and writes.
+    fn version(&self) -> i64 {
+        FIRST_VERSION + self.upgrades.len() as i64
     }
 
     /// The name of the vault, if the address has it.
@@ -87,11 +96,12 @@ impl Database {
     }
 
     /// Creates the extension, the schema and its tables, if they are missing. Needs the rights of the database's owner,
-    /// and those of a superuser for the extension on servers that do not trust it.
+    /// and those of a superuser for the extension on servers that do not trust it. Tables of an older version are
+    /// upgraded, in one transaction, while no session uses them.
     ///
     /// # Errors
-    /// [`ErrorKind::OtherFormat`] for tables of another version; [`ErrorKind::Store`] for a database whose encoding is not
-    /// UTF-8, among others.
+    /// [`ErrorKind::OtherFormat`] for tables of a newer version; [`ErrorKind::Locked`] if sessions use tables to upgrade;
+    /// [`ErrorKind::Store`] for a database whose encoding is not UTF-8, among others.
     pub fn create_schema(&self) -> Result<()> {
         let mut client = self.connect()?;
         let mut transaction = client.transaction().map_err(described)?;
@@ -102,8 +112,12 @@ impl Database {
             })
             .map_err(described)?;
         if exists[0].get(0) {
-            let version = transaction.query_typed("SELECT version FROM vault_search.schema_version", &[]);
-            return check_version(version.map_err(described)?.first().map(|row| row.get(0)));
+            let found = version_in(&mut transaction)?;
+            drop(transaction);
+            return match found {
+                Some(older) if older < self.version() => self.upgrade(&mut client, older),
+                found => check_version(found, self.version()),
+            };
         }
         let encoding = transaction.query_typed("SELECT current_setting('server_encoding')", &[]).map_err(described)?;
         let encoding: &str = encoding[0].get(0);
@@ -111,7 +125,7 @@ impl Database {
             return Err(Error::new(ErrorKind::Store, format!("the database has the encoding {encoding}, not UTF8"))
                 .with_remedy("create another one: createdb --encoding=UTF8 --template=template0 NAME"));
         }
-        let created = transaction.batch_execute(&schema::create()).and_then(|()| transaction.commit());
+        let created = transaction.batch_execute(&schema::create(self.version())).and_then(|()| transaction.commit());
         created.map_err(|error| {
             let lacks_right = error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
             let error = described(error);
@@ -125,6 +139,45 @@ impl Database {
         })
     }
 
+    /// Brings older tables up to date.
+    fn upgrade(&self, client: &mut Client, found: i64) -> Result<()> {
+        let mut transaction = client.transaction().map_err(described)?;
+        let locked =
+            transaction.batch_execute(&schema::lock()).and_then(|()| transaction.batch_execute(schema::LOCK_OUT));
+        match locked {
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                drop(transaction);
+                let sessions = client.query_typed(schema::SESSIONS, &[]).map_err(described)?;
+                let sessions: Option<String> = sessions.first().and_then(|row| row.get(0));
+                let what = "the tables of the database must be upgraded, and are being used";
+                let what = sessions.map_or_else(|| what.to_owned(), |sessions| format!("{what} by {sessions}"));
+                return Err(Error::new(ErrorKind::Locked, what)
+                    .with_remedy("end the programs that search or sync there, and try again; nothing was changed"));
+            }
+            Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                return check_version(Some(found), self.version());
+            }
+            locked => locked.map_err(described)?,
+        }
+        // Another program may have done it.
+        let found = version_in(&mut transaction)?;
+        let done = found.and_then(|found| usize::try_from(found - FIRST_VERSION).ok());
+        let Some(upgrades) = done.and_then(|done| self.upgrades.get(done..)).filter(|upgrades| !upgrades.is_empty())
+        else {
+            return check_version(found, self.version());
+        };
+        for upgrade in upgrades {
+            transaction.batch_execute(upgrade).map_err(described)?;
+        }
+        let set = format!("UPDATE vault_search.schema_version SET version = {}", self.version());
+        transaction.batch_execute(&set).and_then(|()| transaction.commit()).map_err(described)?;
+        log::warn!(
+            "upgraded the tables of the database to version {}; older versions of this program cannot use them",
+            self.version()
+        );
+        Ok(())
+    }
+
     /// Adds a vault without notes, and its two roles, whose names are returned: that of readers and that of writers.
     /// Needs the right to create roles. Grant them to people: `GRANT vault_1_reader TO ann`.
     ///
@@ -134,6 +187,7 @@ impl Database {
         let mut client = self.connect()?;
         let mut transaction = client.transaction().map_err(described)?;
         transaction.batch_execute(&schema::lock()).map_err(described)?;
+        check_version(version_in(&mut transaction)?, self.version())?;
         let sql = "INSERT INTO vault_search.vault(name) VALUES($1) ON CONFLICT DO NOTHING RETURNING id";
         let rows = transaction.query_typed(sql, &[text(&name)]).map_err(cannot_add)?;
         let Some(row) = rows.first() else {
@@ -162,6 +216,7 @@ impl Database {
         let mut client = self.connect()?;
         let mut transaction = client.transaction().map_err(described)?;
         transaction.batch_execute(&schema::lock()).map_err(described)?;
+        check_version(version_in(&mut transaction)?, self.version())?;
         let sql = "SELECT id, reader::text, writer::text FROM vault_search.vault WHERE name = $1";
         let rows = transaction.query_typed(sql, &[text(&name)]).map_err(described)?;
         let row = rows.first().ok_or_else(|| no_vault(name))?;
@@ -206,10 +261,10 @@ impl Database {
             settings()
         );
         let messages = client.simple_query(&sql).map_err(described)?;
-        check_version(value(&messages, "version"))?;
+        check_version(value(&messages, "version"), self.version())?;
         let id = value(&messages, "id").ok_or_else(|| no_vault(vault))?;
         let (database, name) = (self.clone(), vault.to_owned());
-        Ok(VaultStore::new_reader(client, id, Arc::new(move || database.reader(&name))))
+        Ok(VaultStore::new_reader(client, id, self.version(), Arc::new(move || database.reader(&name))))
     }
 
     /// Opens a vault for a sync with this model. Waits for another writer of the same vault for `wait` at most.
@@ -245,7 +300,7 @@ impl Database {
              FROM vault_search.vault, pg_class WHERE pg_class.oid = 'vault_search.vault'::regclass AND name = $1";
         let rows = client.query_typed(sql, &[text(&vault)]).map_err(described)?;
         let row = rows.first().ok_or_else(|| no_vault(vault))?;
-        Ok((VaultStore::new(client, row.get(0)), row.get(1)))
+        Ok((VaultStore::new(client, row.get(0), self.version()), row.get(1)))
     }
 
     /// Connects, or gives up after a time limit for each address: the client's own limit is for the network only, which
@@ -317,6 +372,11 @@ fn settings() -> String {
          FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'",
         STATEMENT_LIMIT.as_millis()
     )
+}
+
+/// The version of the tables.
+fn version_in(transaction: &mut Transaction<'_>) -> Result<Option<i64>> {
+    Ok(transaction.query_typed(VERSIONS, &[]).map_err(described)?.first().map(|row| row.get(0)))
 }
 
 /// Reads the version of the tables.

@@ -65,6 +65,8 @@ mod vectors;
 mod contents;
 mod batch;
 mod index;
+#[cfg(test)]
+mod upgrade_tests;
 
 pub use connection::VaultStore;
 pub use database::Database;

@@ -18,8 +18,12 @@
 //! All tables with a column `vault` are partitioned by it. Texts have the collation "C", so that they compare by bytes
 //! as they do in the index file, whatever the locale of the server.
 
-/// The version that this program reads and writes.
-pub(crate) const VERSION: i64 = 1;
+/// The version before all upgrades.
+pub(crate) const FIRST_VERSION: i64 = 1;
+
+/// The statements that lead from each version to the next one, from [`FIRST_VERSION`] on. A change of the tables is made
+/// in [`create`] and added here. The upgrades run in one transaction, while no session reads or writes.
+pub(crate) const UPGRADES: &[&str] = &[];
 
 /// The first number of [`field`](crate::words) of a passage's fields; smaller ones are of notes.
 pub(crate) const FIRST_OF_PASSAGE: i16 = 5;
@@ -130,12 +134,12 @@ fn allowed(role: &str) -> String {
 }
 
 /// Creates everything in an empty database; one transaction.
-pub(crate) fn create() -> String {
+pub(crate) fn create(version: i64) -> String {
     let mut sql = format!(
         "CREATE EXTENSION IF NOT EXISTS vector;
          CREATE SCHEMA vault_search;
          CREATE TABLE vault_search.schema_version(version bigint NOT NULL);
-         INSERT INTO vault_search.schema_version VALUES({VERSION});
+         INSERT INTO vault_search.schema_version VALUES({version});
          CREATE TABLE vault_search.vault(
            id integer PRIMARY KEY GENERATED ALWAYS AS IDENTITY, name text COLLATE \"C\" NOT NULL UNIQUE,
            reader name NOT NULL DEFAULT '', writer name NOT NULL DEFAULT '');
@@ -165,6 +169,19 @@ pub(crate) fn create() -> String {
 pub(crate) fn lock() -> String {
     format!("SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)")
 }
+
+/// Takes the tables for an upgrade until the end of the transaction, or fails after three seconds, for which new readers
+/// wait. Every transaction that reads or writes has locked the table with the version.
+pub(crate) const LOCK_OUT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '3s';
+    LOCK TABLE vault_search.schema_version IN ACCESS EXCLUSIVE MODE";
+
+/// The sessions that use the tables, some of them.
+pub(crate) const SESSIONS: &str = "SELECT string_agg(session, ', ') FROM (
+    SELECT concat_ws(' ', coalesce(usename::text, 'another user'), nullif(application_name, ''),
+      '(process ' || pid || ' of the server)') AS session
+    FROM pg_locks JOIN pg_stat_activity USING(pid)
+    WHERE relation = 'vault_search.schema_version'::regclass AND granted AND pid <> pg_backend_pid()
+    ORDER BY pid LIMIT 5)";
 
 /// Creates the partitions and the roles of a vault. The partitions have row-level security without a policy, so that a
 /// grant on them by mistake opens nothing. They are attached, because `PARTITION OF` would wait for all open readers, and

@@ -29,6 +29,14 @@ impl Index {
         }
     }
 
+    /// As [`exists`](Self::exists), before a sync: upgrades a database of an older format.
+    pub(super) fn exists_upgraded(&self) -> Result<bool> {
+        match (self.exists(), &self.database) {
+            (Err(error), Some(database)) if error.kind() == ErrorKind::OtherFormat => database.create().map(|()| true),
+            (exists, _) => exists,
+        }
+    }
+
     /// Refuses something that needs an index file.
     pub(super) fn only_file(&self, what: &str) -> Result<()> {
         match &self.database {
@@ -57,7 +65,11 @@ impl Index {
             let is_new = Cell::new(false);
             let reader = self.database_readers.take(|| {
                 is_new.set(true);
-                database.reader().map(Some)
+                database.reader().map(Some).map_err(|error| match error.kind() {
+                    // A search may be of several databases.
+                    ErrorKind::OtherFormat => error.at(&self.file),
+                    _ => error,
+                })
             })?;
             if is_new.get() || reader.renew().is_ok() {
                 return Ok(reader);
@@ -94,7 +106,7 @@ impl Index {
         options: &SyncOptions<'_>,
     ) -> Result<Report> {
         *lock(&self.synced) = None;
-        if !self.exists()? {
+        if !self.exists_upgraded()? {
             database.create()?;
         }
         let wanted = self.read(|store| {

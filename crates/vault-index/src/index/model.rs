@@ -351,7 +351,7 @@ impl Index {
     /// The model that a sync embeds with, and its address. `None` if it is the caller's own, or if a sync would be
     /// refused anyway. An unfinished rebuild continues only with the address that the user agreed to.
     pub fn model_of_sync(&self) -> Result<Option<(ModelName, Option<String>)>> {
-        if !self.exists()? {
+        if !self.exists_upgraded()? {
             return Ok(named(self.choice(None)?));
         }
         self.finish_making();

@@ -20,11 +20,11 @@ pub trait DatabaseIndex: Send + Sync {
     /// Where it is, without a password, for messages.
     fn address(&self) -> String;
 
-    /// Creates what is missing for a sync: the tables, and an empty index of the vault.
+    /// Creates what is missing for a sync: the tables, and an empty index of the vault. Upgrades tables of an older format.
     fn create(&self) -> Result<()>;
 
     /// Opens it to read. [`ErrorKind::NotFound`](crate::ErrorKind::NotFound): there is no index of this vault, or this
-    /// user may not read it.
+    /// user may not read it. [`ErrorKind::OtherFormat`](crate::ErrorKind::OtherFormat): its tables have another format.
     fn reader(&self) -> Result<Box<dyn DatabaseReader>>;
 
     /// Opens it to write, with the vectors of this model. Waits for another writer for this long.

@@ -465,6 +465,49 @@ fn databases_are_asked_at_once() {
     }
 }
 
+/// As a program of another version sees them.
+#[test]
+fn tables_of_another_version_are_refused_and_left_as_they_are() {
+    let Some(server) = Server::new() else { return };
+    let team = Team::new(&server);
+    team.stdout("vault-index", &["sync"]);
+    team.told("vault-index", None, &["sync"]);
+    let pulled = team.folder.path().join("pulled.db");
+    // Newer programs print a random key.
+    let content = || -> Vec<String> {
+        let dump = String::from_utf8(server.output("pg_dump", &[])).unwrap();
+        dump.lines().filter(|line| !line.contains("restrict ")).map(str::to_owned).collect()
+    };
+    for (version, says) in [("version + 1", "use a newer version of this program"), ("0", "wait until the owner")] {
+        server.run(&format!("UPDATE vault_search.schema_version SET version = {version}"));
+        std::fs::write(team.vault().join("Quince.md"), "# Quince\n\nMake jelly of the quince.").unwrap();
+        let before = content();
+        for (program, arguments) in [
+            ("vault-search", &["apple"][..]),
+            ("vault-search", &["--count", "apple"]),
+            ("vault-index", &["sync"]),
+            ("vault-index", &["sync", "--no-vectors"]),
+            ("vault-index", &["watch"]),
+            ("vault-index", &["status"]),
+            ("vault-index", &["links", "Quince"]),
+            ("vault-index", &["check"]),
+            ("vault-index", &["check", "--repair"]),
+            ("vault-index", &["rebuild"]),
+            ("vault-index", &["push"]),
+            ("vault-index", &["pull", "--file", pulled.to_str().unwrap()]),
+            ("vault-index", &["forget", "--index-only", "--yes"]),
+        ] {
+            let said = team.refused(program, arguments);
+            assert!(said.contains(says), "{arguments:?}: {said}");
+        }
+        assert!(content() == before, "the database has changed");
+        assert!(!pulled.exists());
+    }
+    server.run("UPDATE vault_search.schema_version SET version = 1");
+    team.stdout("vault-index", &["sync"]);
+    assert!(team.stdout("vault-search", &["quince jelly"]).contains("Quince"));
+}
+
 #[test]
 fn a_replica_answers_searches_and_refuses_to_be_written() {
     use std::time::{Duration, Instant};
