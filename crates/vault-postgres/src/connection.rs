@@ -17,7 +17,8 @@ use crate::row::{Row, Rows};
 
 /// One vault in the database, to read or to write: what [`backend`](vault_index::backend) asks for.
 pub struct VaultStore {
-    client: RefCell<Client>,
+    /// Open until this is dropped.
+    client: RefCell<Option<Client>>,
     /// The id of the vault.
     pub(crate) vault: i32,
     /// The version of the tables that this program reads and writes.
@@ -58,10 +59,16 @@ impl State {
 
 impl Drop for VaultStore {
     fn drop(&mut self) {
-        if self.has_lock.get() {
-            // The end of the session frees it too, but only when the server notices that end.
-            let _ = self.beside(|client| client.batch_execute("SELECT pg_advisory_unlock_all()"));
-        }
+        let (client, has_lock) = (self.client.get_mut().take(), self.has_lock.get());
+        let close = move || {
+            if let (Some(mut client), true) = (client, has_lock) {
+                // The end of the session frees it too, but only when the server notices that end.
+                let _ = client.batch_execute("SELECT pg_advisory_unlock_all()");
+            }
+        };
+        // A client waits for its server when it is closed, and panics on a thread of an async runtime, where a program
+        // may drop its index.
+        let _ = std::thread::Builder::new().spawn(close).map(std::thread::JoinHandle::join);
     }
 }
 
@@ -92,7 +99,7 @@ pub(crate) fn text<'a>(text: &'a (impl ToSql + Sync)) -> Param<'a> {
 impl VaultStore {
     pub(crate) fn new(client: Client, vault: i32, version: i64) -> Self {
         Self {
-            client: RefCell::new(client),
+            client: RefCell::new(Some(client)),
             vault,
             version,
             new: RefCell::default(),
@@ -127,7 +134,7 @@ impl VaultStore {
 
     /// As [`with`](Self::with), but rows that wait are not written: `work` does not depend on them.
     pub(crate) fn beside<T>(&self, work: impl FnOnce(&mut Client) -> Result<T, postgres::Error>) -> Result<T> {
-        let result = work(&mut self.client.borrow_mut());
+        let result = work(self.client.borrow_mut().as_mut().expect("open until it is dropped"));
         self.is_broken.set(self.is_broken.get() || result.is_err());
         result.map_err(described)
     }

@@ -184,3 +184,15 @@ fn url(address: &str) -> String {
     let folder = address.split_once("host=").unwrap().1.split(' ').next().unwrap();
     format!("postgres://postgres@{}/postgres", folder.replace('/', "%2F"))
 }
+
+/// A server of assistants drops its index where its runtime ends.
+#[test]
+fn a_store_can_be_dropped_in_an_async_runtime() {
+    let Some(server) = Server::new() else { return };
+    let (vault, database) = vault_in(&server);
+    let (searcher, writer) = (vault.searcher(&database).unwrap(), vault.writer(&database).unwrap());
+    searcher.search(&Query::literal("roses")).unwrap();
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async { drop((searcher, writer)) });
+    // The lock is free.
+    vault.sync(&database).unwrap();
+}
