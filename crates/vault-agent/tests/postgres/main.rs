@@ -97,7 +97,7 @@ fn assistants_search_a_database_and_change_the_notes_of_the_folder() {
     assert!(answers[0].contains("Quince.md"), "the database has the old name: {}", answers[0]);
     let asked = team.run(&["ask", "when are roses pruned"]);
     assert!(String::from_utf8_lossy(&asked.stdout).contains("Roses.md"), "{asked:?}");
-    let sound = team.run(&["doctor"]);
+    let sound = team.run(&["mcp", "doctor"]);
     assert!(String::from_utf8_lossy(&sound.stdout).contains("2 notes"), "{sound:?}");
     let installed = team.run(&["mcp", "install", "codex", "--print"]);
     assert!(installed.status.success() && !String::from_utf8_lossy(&installed.stdout).contains("--index"));
