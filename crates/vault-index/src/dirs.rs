@@ -82,6 +82,19 @@ pub(crate) fn models_folder() -> Result<PathBuf> {
     Ok(cache.join("vault-models"))
 }
 
+/// The folder of the models that fastembed downloads: `asked`, else `FASTEMBED_CACHE_DIR`, else in the user's cache folder.
+#[cfg(feature = "fastembed")]
+pub(crate) fn downloads_folder(asked: Option<&Path>) -> Result<PathBuf> {
+    match (asked, std::env::var_os("FASTEMBED_CACHE_DIR")) {
+        (Some(folder), _) => Ok(folder.to_path_buf()),
+        (None, Some(folder)) => Ok(folder.into()),
+        (None, None) => cache_folder().map(|folder| folder.join(APP).join("models")).ok_or_else(|| {
+            Error::new(ErrorKind::Model, "the system names no cache folder to keep the model in")
+                .with_remedy("set FASTEMBED_CACHE_DIR")
+        }),
+    }
+}
+
 /// The name of the folder that belongs to a vault, in any of the user's folders: readable and unique to the vault.
 pub fn key_of_vault(canonical: &Path) -> String {
     let hash = blake3::hash(canonical.as_os_str().as_encoded_bytes()).to_hex();

@@ -138,6 +138,19 @@ impl Error {
     }
 }
 
+#[cfg(feature = "fastembed")]
+impl From<crate::onnx::Error> for Error {
+    fn from(error: crate::onnx::Error) -> Self {
+        use crate::onnx::{Error as OnnxError, ModelError};
+        match error {
+            OnnxError::Io(path, error) => Self::io(path, error),
+            OnnxError::Model(ModelError { message, path, remedy, cause }) => {
+                Self { kind: ErrorKind::Model, path, message, remedy, source: cause }
+            }
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.located(), self.in_parentheses())

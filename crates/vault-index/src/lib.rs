@@ -54,6 +54,8 @@
 #![deny(missing_docs)]
 
 // In order of dependencies: a module uses only those above it. A test checks this.
+#[cfg(feature = "fastembed")]
+mod onnx;
 mod error;
 pub mod likeness;
 mod path;
@@ -66,8 +68,6 @@ mod terms;
 pub mod note;
 pub mod links;
 pub mod chunk;
-#[cfg(feature = "fastembed")]
-mod onnx;
 pub mod models;
 mod embed;
 mod rerank;

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use super::ModelName;
 use crate::models::KnownModel;
+#[cfg(feature = "fastembed")]
+use crate::onnx::EmbeddingModel;
 
 /// One model, or one family of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,11 +48,10 @@ impl ModelName {
         let note = "a model of your own: a folder with config.json, tokenizer.json and model.safetensors";
         models.push(model("dir:DIR", None, lacks(cfg!(feature = "minilm"), "minilm"), note));
         #[cfg(feature = "fastembed")]
-        models.extend(
-            super::fastembed::names().iter().map(|(name, dimensions, note)| {
-                model(&format!("fastembed:{name}"), Some(*dimensions), fastembed, note)
-            }),
-        );
+        models.extend(EmbeddingModel::all_named().iter().map(|known| {
+            let note = format!("{}; downloaded once, needs ONNX Runtime", known.description);
+            model(&format!("fastembed:{}", known.name), Some(known.dimensions), fastembed, &note)
+        }));
         #[cfg(not(feature = "fastembed"))]
         models.push(model(
             "fastembed:NAME",

@@ -4,7 +4,7 @@
 //! | --- | --- | --- | --- |
 //! | `minilm` | `minilm.rs` | `minilm` | nowhere: the model is in the program |
 //! | a name of `models/known.rs`, `dir:DIR` | `added.rs` | `minilm` | nowhere; `vault-index models add` downloads it once |
-//! | `fastembed:NAME`, `onnx:DIR` | `fastembed/` | `fastembed` | nowhere; `fastembed:` downloads the model once |
+//! | `fastembed:NAME`, `onnx:DIR` | `fastembed.rs` | `fastembed` | nowhere; `fastembed:` downloads the model once |
 //! | `openai:NAME`, `ollama:NAME` | `http/` | `http` | to a server, on this machine or another |
 //! | `hashed` | `hashed.rs` | | nowhere: no model at all, for tests |
 //!

@@ -48,13 +48,10 @@ impl Prompts {
         found.map_or_else(Self::default, |&(_, passage, query)| Self { passage: passage.into(), query: query.into() })
     }
 
-    /// The prompts of a `config_sentence_transformers.json`, or `None` if it has none of the names we know.
+    /// The prompts that a model's own files name.
     #[cfg(feature = "fastembed")]
-    pub(super) fn of_config(config: &serde_json::Value) -> Option<Self> {
-        let named = |names: &[&str]| names.iter().find_map(|name| config["prompts"][name].as_str().map(str::to_owned));
-        let (passage, query) = (named(&["passage", "document"]), named(&["query"]));
-        (passage.is_some() || query.is_some())
-            .then(|| Self { passage: passage.unwrap_or_default().into(), query: query.unwrap_or_default().into() })
+    pub(super) fn new(passage: String, query: String) -> Self {
+        Self { passage: passage.into(), query: query.into() }
     }
 
     /// The prompt before a text.

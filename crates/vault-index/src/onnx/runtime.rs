@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use ort::LoadDynamicError;
 
-use crate::error::{Error, ErrorKind, Result};
+use super::error::{ModelError, Result};
 
 /// The variable that names the library, `libonnxruntime.so` or similar.
 const VARIABLE: &str = "ORT_DYLIB_PATH";
@@ -19,8 +19,8 @@ const VARIABLE: &str = "ORT_DYLIB_PATH";
 /// system finds, in Homebrew's folder, and in Python environments.
 ///
 /// # Errors
-/// [`ErrorKind::Model`] if no runtime is found, or only older ones.
-pub(crate) fn find() -> Result<()> {
+/// If no runtime is found, or only older ones.
+pub(super) fn find() -> Result<()> {
     load(std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
 
@@ -43,19 +43,17 @@ pub(super) fn load(named: Option<PathBuf>) -> Result<()> {
     let needed = ort::MINOR_VERSION;
     let error = match (too_old, named) {
         (Some((version, path)), _) => {
-            Error::new(ErrorKind::Model, format!("ONNX Runtime {version} is too old, 1.{needed} or newer is needed"))
-                .at(path)
+            ModelError::new(format!("ONNX Runtime {version} is too old, 1.{needed} or newer is needed")).at(path)
         }
         (None, Some(path)) => {
-            let error = Error::new(ErrorKind::Model, format!("{VARIABLE} names this file, but it is not ONNX Runtime"))
-                .at(path);
-            reason.into_iter().fold(error, Error::because)
+            let error = ModelError::new(format!("{VARIABLE} names this file, but it is not ONNX Runtime")).at(path);
+            reason.into_iter().fold(error, ModelError::because)
         }
-        (None, None) => Error::new(ErrorKind::Model, "this model needs ONNX Runtime, which was not found"),
+        (None, None) => ModelError::new("this model needs ONNX Runtime, which was not found"),
     };
     Err(error.with_remedy(format!(
         "run `pip install onnxruntime` and set {VARIABLE} to the file {DLL_PREFIX}onnxruntime… inside onnxruntime/capi"
-    )))
+    )).into())
 }
 
 /// The usual paths, in the order in which they are tried.
@@ -69,7 +67,7 @@ fn usual_places() -> Vec<PathBuf> {
         places.extend(libraries_in(Path::new("/opt/homebrew/lib")));
     }
     let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
-    let user = crate::dirs::home().map(|home| home.join(".local"));
+    let user = std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".local"));
     let system = ["/usr/local", "/usr"].map(PathBuf::from);
     for root in environments.chain(user).chain(system) {
         places.extend(libraries_in(&root.join("lib")));

@@ -1,9 +1,9 @@
 //! Tests with a real ONNX Runtime; and the errors without one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use super::*;
+use super::runtime;
 
 /// A folder of models made for tests.
 pub(crate) fn testdata(name: &str) -> PathBuf {
@@ -23,7 +23,6 @@ fn refuse_what_is_no_runtime() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
         let error = runtime::load(Some(testdata("tiny-onnx/config.json"))).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Model);
         assert!(error.to_string().contains("pip install onnxruntime"), "{error}");
         let error = runtime::load(Some(testdata("tiny-onnx"))).unwrap_err().to_string();
         assert!(error.contains("names this file"), "{error}");
@@ -33,9 +32,4 @@ fn refuse_what_is_no_runtime() {
 #[test]
 fn what_is_no_runtime_is_refused() {
     refuse_what_is_no_runtime();
-}
-
-#[test]
-fn downloads_go_where_they_are_asked_to() {
-    assert_eq!(download_folder(Some(Path::new("here"))).unwrap(), Path::new("here"));
 }

@@ -4,9 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Reranker, RerankerName};
+#[cfg(feature = "fastembed")]
+use crate::dirs::downloads_folder;
 use crate::error::Result;
 #[cfg(not(feature = "fastembed"))]
 use crate::error::{Error, ErrorKind};
+#[cfg(feature = "fastembed")]
+use crate::onnx::CrossEncoder;
 
 impl RerankerName {
     /// Loads the reranker. Its weights are read, and downloaded if necessary, when the first passage is scored.
@@ -21,8 +25,8 @@ impl RerankerName {
     pub fn load(&self, model_folder: Option<&Path>) -> Result<Arc<dyn Reranker>> {
         #[cfg(feature = "fastembed")]
         return Ok(Arc::new(match self {
-            RerankerName::FastEmbed(model) => super::cross_encoder::named(model, model_folder)?,
-            RerankerName::Onnx(folder) => super::cross_encoder::folder(folder)?,
+            RerankerName::FastEmbed(model) => CrossEncoder::named(model, &downloads_folder(model_folder)?)?,
+            RerankerName::Onnx(folder) => CrossEncoder::in_folder(folder)?,
         }));
         #[cfg(not(feature = "fastembed"))]
         Err(Error::new(ErrorKind::Model, format!("the reranker `{self}` is not built into this program")).with_remedy(
