@@ -139,12 +139,11 @@ impl Error {
 }
 
 #[cfg(feature = "fastembed")]
-impl From<crate::onnx::Error> for Error {
-    fn from(error: crate::onnx::Error) -> Self {
-        use crate::onnx::{Error as OnnxError, ModelError};
+impl From<vault_models::Error> for Error {
+    fn from(error: vault_models::Error) -> Self {
         match error {
-            OnnxError::Io(path, error) => Self::io(path, error),
-            OnnxError::Model(ModelError { message, path, remedy, cause }) => {
+            vault_models::Error::Io(path, error) => Self::io(path, error),
+            vault_models::Error::Model(vault_models::ModelError { message, path, remedy, cause, .. }) => {
                 Self { kind: ErrorKind::Model, path, message, remedy, source: cause }
             }
         }

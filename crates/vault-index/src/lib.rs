@@ -54,8 +54,6 @@
 #![deny(missing_docs)]
 
 // In order of dependencies: a module uses only those above it. A test checks this.
-#[cfg(feature = "fastembed")]
-mod onnx;
 mod error;
 pub mod likeness;
 mod path;

@@ -1,11 +1,11 @@
 //! The available models: the list behind `vault-index models`. It does not load models or contact servers.
 
 use serde::Serialize;
+#[cfg(feature = "fastembed")]
+use vault_models::EmbeddingModel;
 
 use super::ModelName;
 use crate::models::KnownModel;
-#[cfg(feature = "fastembed")]
-use crate::onnx::EmbeddingModel;
 
 /// One model, or one family of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

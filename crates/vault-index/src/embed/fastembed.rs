@@ -4,12 +4,13 @@
 
 use std::path::Path;
 
+use vault_models::EmbeddingModel;
+
 use super::prompts::Prompts;
 use super::{Embedder, LoadOptions, Role, to_unit, token_estimate};
 use crate::chunk::TokenCount;
 use crate::dirs::downloads_folder;
 use crate::error::{Error, Result};
-use crate::onnx::EmbeddingModel;
 
 const SPECIAL_TOKENS: usize = 2;
 
@@ -89,9 +90,14 @@ impl Embedder for OnnxModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::tests::has_runtime;
 
-    const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/tiny-onnx");
+    const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../vault-models/testdata/tiny-onnx");
+
+    /// Whether `ORT_DYLIB_PATH` names a runtime. A test that needs one fails if the variable is not set, and is skipped if
+    /// it is empty.
+    fn has_runtime() -> bool {
+        !std::env::var_os("ORT_DYLIB_PATH").expect("ORT_DYLIB_PATH names an ONNX Runtime, or nothing").is_empty()
+    }
 
     fn load(folder: &Path, dimensions: usize) -> OnnxModel {
         super::folder(folder, &LoadOptions { dimensions: Some(dimensions), ..LoadOptions::default() }).unwrap()

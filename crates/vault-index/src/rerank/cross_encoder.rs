@@ -1,8 +1,9 @@
 //! A cross-encoder on ONNX Runtime: `fastembed:NAME` and `onnx:DIR`.
 
+use vault_models::CrossEncoder;
+
 use super::Reranker;
 use crate::error::Result;
-use crate::onnx::CrossEncoder;
 
 impl Reranker for CrossEncoder {
     fn id(&self) -> &str {

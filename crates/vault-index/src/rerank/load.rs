@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(feature = "fastembed")]
+use vault_models::CrossEncoder;
+
 use super::{Reranker, RerankerName};
 #[cfg(feature = "fastembed")]
 use crate::dirs::downloads_folder;
 use crate::error::Result;
 #[cfg(not(feature = "fastembed"))]
 use crate::error::{Error, ErrorKind};
-#[cfg(feature = "fastembed")]
-use crate::onnx::CrossEncoder;
 
 impl RerankerName {
     /// Loads the reranker. Its weights are read, and downloaded if necessary, when the first passage is scored.

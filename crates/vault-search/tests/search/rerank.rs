@@ -62,7 +62,7 @@ fn a_cross_encoder_orders_what_the_command_prints() {
         boil pasta",
     );
     assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
-    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../vault-index/testdata/tiny-cross-encoder");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../vault-models/testdata/tiny-cross-encoder");
     let model = format!("onnx:{model}");
     let search = |arguments: &[&str]| {
         let arguments = [&["--mode", "lexical", "--rerank", &model], arguments].concat();

@@ -23,9 +23,10 @@ const HTTP_STACKS: [&str; 12] = [
 ];
 
 /// Our own crates.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "minilm",
     "vault-index",
+    "vault-models",
     "vault-postgres",
     "vault-tools",
     "agent-loop",
@@ -102,7 +103,13 @@ fn crates_use_only_those_below_them() {
         let others: Vec<&str> = OURS.into_iter().filter(|name| ![beside, "agent-loop"].contains(name)).collect();
         has_none(&root, &["-p", beside, "--all-features"], &others);
     }
-    has_none(&root, &["-p", "vault-index"], &["vault-postgres", "vault-tools", "agent-loop", "vault-agent"]);
+    let others: Vec<&str> = OURS.into_iter().filter(|name| *name != "vault-models").collect();
+    has_none(&root, &["-p", "vault-models", "--all-features"], &others);
+    has_none(
+        &root,
+        &["-p", "vault-index"],
+        &["vault-models", "vault-postgres", "vault-tools", "agent-loop", "vault-agent"],
+    );
     has_none(&root, &["-p", "vault-postgres"], &["vault-tools", "vault-search", "agent-loop", "vault-agent"]);
     has_none(&root, &["-p", "vault-tools", "--all-features"], &["agent-loop", "vault-agent"]);
     has_none(&root, &["-p", "vault-search", "--all-features"], &["agent-loop", "vault-agent"]);

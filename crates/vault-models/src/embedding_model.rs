@@ -197,7 +197,7 @@ impl fmt::Debug for EmbeddingModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::tests::{has_runtime, testdata};
+    use crate::tests::{has_runtime, testdata};
 
     #[test]
     fn a_model_of_ones_own() {

@@ -170,8 +170,8 @@ fn logistic(logit: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::error::Error;
-    use crate::onnx::tests::{has_runtime, testdata};
+    use crate::error::Error;
+    use crate::tests::{has_runtime, testdata};
 
     const TINY: &str = "tiny-cross-encoder";
 

@@ -94,7 +94,7 @@ fn pooling(config: &Value) -> Result<Pooling, ModelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::tests::testdata;
+    use crate::tests::testdata;
 
     #[test]
     fn a_folder_is_looked_through_before_it_is_read() {
