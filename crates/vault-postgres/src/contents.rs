@@ -150,11 +150,6 @@ impl ReadContents for VaultStore {
         Ok(self.count(sql, &[])? as u64 + least_size(texts))
     }
 
-    fn whole_size(&self) -> Result<u64> {
-        let sql = "SELECT coalesce(sum(tokens), 0)::bigint FROM passage WHERE vault = @vault";
-        Ok(self.count(sql, &[])? as u64 + least_size(self.passage_count()? + self.note_count()?))
-    }
-
     fn is_pending(&self, id: i64) -> Result<bool> {
         self.is(
             "SELECT EXISTS(SELECT 1 FROM passage WHERE vault = @vault AND id = $1 AND vector IS NULL)

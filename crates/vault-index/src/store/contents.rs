@@ -81,9 +81,6 @@ pub trait ReadContents: ReadStore {
     /// The total size of the texts without a vector; linear in their number, which is `texts`.
     fn pending_size(&self, texts: usize) -> Result<u64>;
 
-    /// The same for all passages and as many titles as notes; linear in the passages.
-    fn whole_size(&self) -> Result<u64>;
-
     /// Whether a text, by [`PendingText::id`](crate::store::PendingText::id), still has no vector.
     fn is_pending(&self, id: i64) -> Result<bool>;
 
@@ -178,10 +175,6 @@ impl ReadContents for Store {
 
     fn pending_size(&self, texts: usize) -> Result<u64> {
         Store::pending_size(self, texts)
-    }
-
-    fn whole_size(&self) -> Result<u64> {
-        Store::whole_size(self)
     }
 
     fn is_pending(&self, id: i64) -> Result<bool> {

@@ -15,7 +15,6 @@ use rusqlite::{Row, params};
 use crate::error::Result;
 use crate::path::FileId;
 use crate::store::checksum::checksum;
-use crate::store::notes::ReadNotes;
 use crate::store::notes::from_json;
 use crate::store::{ChangedBlock, EmbeddingKey, PassageFields, Store};
 
@@ -168,12 +167,6 @@ impl Store {
         let tokens: u64 = self
             .only("SELECT coalesce(sum(tokens), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
         Ok(tokens + least_size(texts))
-    }
-
-    /// As [`pending_size`](Self::pending_size), for all passages and titles. Linear in the passages.
-    pub(crate) fn whole_size(&self) -> Result<u64> {
-        let tokens: u64 = self.only("SELECT coalesce(sum(tokens), 0) FROM passage", [])?;
-        Ok(tokens + least_size(self.passage_count()? + ReadNotes::note_count(self)?))
     }
 
     /// The id of the next new passage. Ids are never reused, so that a process which embeds a passage without holding
