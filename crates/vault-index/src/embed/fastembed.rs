@@ -90,6 +90,7 @@ impl Embedder for OnnxModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../vault-models/testdata/tiny-onnx");
 
@@ -156,6 +157,24 @@ mod tests {
         let named = |name| named(name, &LoadOptions::default()).unwrap().id;
         assert_eq!(named("AllMiniLML6V2"), "fastembed:AllMiniLML6V2");
         assert_eq!(named("MultilingualE5Small"), "fastembed:MultilingualE5Small+prompts1");
+    }
+
+    #[test]
+    fn errors_keep_their_kind_path_and_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = || folder(dir.path(), &LoadOptions::default()).unwrap_err();
+        assert_eq!((error().kind(), error().path()), (ErrorKind::Model, Some(dir.path())));
+        assert!(error().remedy().unwrap().contains("onnx:DIR takes a folder with model.onnx"), "{}", error());
+        for name in ["model.onnx", "tokenizer.json", "tokenizer_config.json", "config.json"] {
+            std::fs::copy(Path::new(TINY).join(name), dir.path().join(name)).unwrap();
+        }
+        let unreadable = dir.path().join("sentence_bert_config.json");
+        std::fs::create_dir(&unreadable).unwrap();
+        assert_eq!((error().kind(), error().path()), (ErrorKind::Io, Some(&*unreadable)));
+        std::fs::remove_dir(&unreadable).unwrap();
+        std::fs::write(&unreadable, "{").unwrap();
+        assert_eq!((error().kind(), error().message()), (ErrorKind::Model, "this is not JSON"));
+        assert!(error().one_line().contains("EOF"), "its cause: {}", error().one_line());
     }
 
     #[test]
