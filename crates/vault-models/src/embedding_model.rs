@@ -2,7 +2,7 @@
 //!
 //! Each text is a run of its own, on all cores. In a batch, texts are padded, and dynamically quantised models take one
 //! scale for all of them, so a vector would depend on its neighbours. The runtime is looked up at once, because nothing
-//! works without it; the model is read for the first text.
+//! works without it; the model is loaded for the first text.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ impl EmbeddingModel {
             dimensions: dimensions.unwrap_or(0),
         };
         if dimensions.is_none() {
-            model.dimensions = model.embed(&["dimensions".to_owned()])?[0].len();
+            model.dimensions = model.embed(&["dimensions"])?[0].len();
         }
         Ok(model)
     }
@@ -136,7 +136,7 @@ impl EmbeddingModel {
     /// # Errors
     /// When the model cannot be downloaded, loaded or run. Some models fail on a text without tokens, for example a blank
     /// one.
-    pub fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+    pub fn embed(&self, texts: &[impl AsRef<str>]) -> Result<Vec<Vec<f32>>> {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
@@ -147,7 +147,7 @@ impl EmbeddingModel {
         };
         let mut vectors = Vec::with_capacity(texts.len());
         for text in texts {
-            let of_one = session.embed([text], Some(1)).map_err(|error| {
+            let of_one = session.embed([text.as_ref()], Some(1)).map_err(|error| {
                 ModelError::new(format!("the model `{}` failed", self.id)).because(with_causes(&error))
             })?;
             vectors.extend(of_one);
@@ -209,12 +209,10 @@ mod tests {
         assert_eq!((learned.dimensions(), learned.window(), learned.prompts()), (16, 32, None));
         let given = EmbeddingModel::in_folder(&folder, Some(16)).unwrap();
         assert_eq!(given.id(), learned.id());
-        assert!(given.embed(&[]).unwrap().is_empty());
+        assert!(given.embed(&[""; 0]).unwrap().is_empty());
         assert!(given.session.lock().unwrap().is_none(), "nothing is loaded before it is needed");
 
-        let embed = |model: &EmbeddingModel, texts: &[&str]| {
-            model.embed(&texts.iter().copied().map(str::to_owned).collect::<Vec<_>>()).unwrap()
-        };
+        let embed = |model: &EmbeddingModel, texts: &[&str]| model.embed(texts).unwrap();
         let passages =
             ["apple branches in winter", "the bank and the interest rate", "salt the water and boil the pasta"];
         let queries = ["how do i prune trees", "money", "pasta sauce"];

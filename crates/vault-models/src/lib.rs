@@ -6,8 +6,8 @@
 //! - A text has the same vector, and a pair the same score, whatever the others are.
 //! - [`EmbeddingModel::id`] changes when the same text may get another vector.
 //! - ONNX Runtime is looked for in the usual places, and its version checked, before anything uses it.
-//! - Nothing is downloaded, and no model is read, before the first text (or the first pair). Only where the dimensions of a
-//!   folder are not given, it is read to find them.
+//! - Nothing is downloaded or loaded before the first text or pair. Only a model in a folder is loaded at once if its
+//!   dimensions are not given.
 //! - An [`Error`] says what happened, where, and what to do.
 //!
 //! ```no_run
@@ -16,7 +16,7 @@
 //! use vault_models::{CrossEncoder, EmbeddingModel};
 //!
 //! let model = EmbeddingModel::in_folder(Path::new("my-model"), None)?;
-//! let vectors = model.embed(&["how do I prune fruit trees".to_owned()])?;
+//! let vectors = model.embed(&["how do I prune fruit trees"])?;
 //! println!("{} gives {} dimensions", model.id(), vectors[0].len());
 //!
 //! // Downloaded to this folder for the first score.

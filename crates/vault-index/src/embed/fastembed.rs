@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 const SPECIAL_TOKENS: usize = 2;
 
-/// A model with the prompts that it expects. It is read, and downloaded if necessary, for the first text.
+/// A model with the prompts that it expects. It is loaded, and downloaded if necessary, for the first text.
 #[derive(Debug)]
 pub(super) struct OnnxModel {
     id: String,
