@@ -54,7 +54,7 @@ pub(crate) const MULTILINGUAL: &str = "multilingual-e5-small";
 impl ModelInfo {
     /// Says how to install a program with a feature that this one lacks.
     pub fn install_with(feature: &str) -> String {
-        format!("install it with `cargo install --path crates/vault-search --features {feature}`")
+        format!("install it with `cargo install --locked --path crates/vault-search --features {feature}`")
     }
 }
 
