@@ -1,4 +1,4 @@
-//! The sentence embedding model all-MiniLM-L6-v2 with its weights inside, and an engine for others of its kind: no C.
+//! The sentence embedding model all-MiniLM-L6-v2 with its weights inside, and an engine for others of its kind.
 //!
 //! A text becomes token ids ([`WordPiece`]), which go through an encoder with int8 matrices. The result is a unit vector
 //! of [`DIMENSIONS`] numbers, with the same bits on every processor. The dot product of two vectors is their cosine, a
