@@ -219,26 +219,67 @@ fn a_check_finds_what_differs_from_the_vault_and_a_repair_keeps_the_vectors() {
     assert_eq!(search(&team), before);
 }
 
+/// The rows of a query that has one column of text, in an index file.
+fn rows(file: &Path, sql: &str) -> Vec<String> {
+    let file = rusqlite::Connection::open(file).unwrap();
+    let mut statement = file.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
 #[test]
-fn copies_embed_nothing_again() {
+fn copies_embed_nothing_again_and_are_the_same_byte_for_byte() {
     let Some(server) = Server::new() else { return };
     let team = Team::new(&server);
-    team.told("vault-index", None, &["sync"]);
-    let report: Value = serde_json::from_str(&team.stdout("vault-index", &["push", "--json"])).unwrap();
+    let [first, pulled] = ["first.db", "pulled.db"].map(|name| team.folder.path().join("files").join(name));
+    team.told("vault-index", first.to_str(), &["sync"]);
+    let push = ["push", "--json", "--file", first.to_str().unwrap()];
+    let report: Value = serde_json::from_str(&team.stdout("vault-index", &push)).unwrap();
     assert!(report["added"].as_u64().unwrap() > 10 && report["pending"] == 0, "{report}");
-    let pulled = team.folder.path().join("pulled/index.db");
-    let arguments = ["pull", "--json", "--file", pulled.to_str().unwrap()];
-    let report: Value = serde_json::from_str(&team.stdout("vault-index", &arguments)).unwrap();
+    let pull = ["pull", "--json", "--file", pulled.to_str().unwrap()];
+    let report: Value = serde_json::from_str(&team.stdout("vault-index", &pull)).unwrap();
     assert_eq!(report["pending"], 0);
     let search = |index: Option<&str>| results(&team.told("vault-search", index, &["--json", "prune apple trees"]));
-    let first = search(None);
-    assert_eq!(first, search(Some(&team.address)));
-    assert_eq!(first, search(pulled.to_str()));
+    assert_eq!(search(first.to_str()), search(Some(&team.address)));
+    for sql in [
+        // Each vector with the checksum of its bytes.
+        "SELECT hex(key) || ' ' || sum FROM embedding ORDER BY 1",
+        "SELECT f.path || ':' || t.line || '-' || t.end_line || ' ' || t.headings || ' ' || t.text
+         FROM passage_text t JOIN passage p ON p.id = t.id JOIN file f ON f.id = p.note ORDER BY 1",
+        "SELECT s.path || ':' || l.line || ' ' || l.raw || ' ' || coalesce(t.path, '')
+         FROM link l JOIN file s ON s.id = l.source LEFT JOIN file t ON t.id = l.target ORDER BY 1",
+    ] {
+        let found = rows(&first, sql);
+        assert!(found.len() > 10, "{sql}");
+        assert_eq!(found, rows(&pulled, sql), "{sql}");
+    }
     let error = team.run("vault-index", None, &["push"]);
     assert!(String::from_utf8_lossy(&error.stderr).contains("--index postgres://"), "{error:?}");
 }
 
-/// The process of a sync is killed at moments that are spread over the time that a sync takes.
+#[test]
+fn several_vaults_of_one_database_are_searched_together() {
+    let Some(server) = Server::new() else { return };
+    let team = Team::new(&server);
+    let vaults = ["one", "two"].map(|name| team.folder.path().join(name));
+    for vault in &vaults {
+        copy(&team.vault(), vault);
+        let name = vault.file_name().unwrap().to_str().unwrap();
+        std::fs::write(vault.join("Own.md"), format!("# Quince of {name}\n\nMake jelly of the quince.")).unwrap();
+        team.stdout("vault-index", &["sync", "--vault", vault.to_str().unwrap()]);
+    }
+    let all = std::env::join_paths(&vaults).unwrap();
+    let search = |index: Option<&str>| {
+        let output = team.command("vault-search", index, &["--json", "quince jelly"]).env("VAULT_DIR", &all).output();
+        let answer: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+        answer["results"].clone()
+    };
+    let found = search(Some(&team.address));
+    assert_eq!(found, search(None));
+    let of = |vault: &Path| found.as_array().unwrap().iter().any(|hit| hit["vault"] == vault.to_str().unwrap());
+    assert!(of(&vaults[0]) && of(&vaults[1]), "{found}");
+}
+
 #[test]
 fn a_killed_writer_is_continued_by_the_next_one() {
     let Some(server) = Server::new() else { return };
