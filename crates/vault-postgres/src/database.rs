@@ -427,7 +427,7 @@ fn lock(store: &VaultStore, vault: &str, wait: Duration) -> Result<()> {
     }
 }
 
-/// Who holds the lock. User and program are hidden from other roles, unless they may read all statistics.
+/// Who holds the lock. The server shows the user and the name of the program to every role.
 const WRITER: &str = "SELECT concat_ws(' ', coalesce(usename::text, 'another user'), nullif(application_name, ''),
     'from ' || host(client_addr), '(process ' || pg_locks.pid || ' of the server)')
   FROM pg_locks LEFT JOIN pg_stat_activity USING(pid)

@@ -43,7 +43,7 @@ pub struct VaultArgs {
     /// Default: one file per vault in the user's cache folder.
     #[cfg_attr(
         feature = "postgres",
-        doc = "\n\nvault-search and vault-index also take a PostgreSQL database with pgvector: \
+        doc = "\n\nAlso a PostgreSQL database with pgvector: \
         postgres://user@host/database, or postgres: for PGHOST, PGUSER and so on, or postgres:?service=NAME. It has \
         the vault under the name of its folder, or under the name after a #. Searches do not update it; \
         vault-index sync and watch do."

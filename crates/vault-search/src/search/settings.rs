@@ -18,7 +18,7 @@ config.toml in the user's configuration folder (~/.config/vault-index on Linux, 
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows). config.toml may set vault (a folder, or a list of folders), model, \
 base_url, exclude, limit, mode, best_last = true (like --best-last), background = false (do not embed after a search, like VAULT_BACKGROUND=0), \
 editor (the editor of --open, before $VISUAL and $EDITOR: obsidian, or a command), a table [databases] \
-(the name of a vault's folder = \"postgres://…\": where vault-search and vault-index have its index) and hyperlink (where a click on a printed path leads: \
+(the name of a vault's folder = \"postgres://…\": the database that has its index) and hyperlink (where a click on a printed path leads: \
 file, obsidian (the note and its heading), advanced-uri (the Obsidian plugin of that name, with the line), \
 vscode, vscodium, cursor, zed, none, or a URL with {path}, {line}, {file}, {vault} and {heading}). A vault's own .vault.toml may set only exclude and [lint]. \
 NO_COLOR turns colors off.";
