@@ -35,7 +35,7 @@ struct Args {
     /// The vault, which is generated if the folder does not exist
     #[arg(long, value_name = "DIR")]
     vault: PathBuf,
-    /// Number of notes in a generated vault; each has about five passages
+    /// Number of notes in a generated vault; each has about eight passages
     #[arg(long, default_value_t = 20_000)]
     notes: usize,
     /// The index file, which is filled if it does not exist, and kept

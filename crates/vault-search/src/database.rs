@@ -45,7 +45,7 @@ fn open(address: &str) -> Result<Arc<dyn Database>> {
 #[cfg(not(feature = "postgres"))]
 fn open(_: &str) -> Result<Arc<dyn Database>> {
     Err(Error::new(ErrorKind::Query, "this program has no support for PostgreSQL")
-        .with_remedy("build it with that: cargo install vault-search --features postgres"))
+        .with_remedy("build it with the feature `postgres`"))
 }
 
 /// The error of a command that needs an index file.

@@ -100,7 +100,8 @@ impl Settings {
     ///
     /// # Errors
     /// A configuration that cannot be parsed; a vault that does not exist; the home folder or `/` unless they were
-    /// named; an index file with the name of a note, or for several vaults; a database instead of a file.
+    /// named; an index file with the name of a note, or for several vaults; a database whose address cannot be used, or
+    /// for a vault that was not named.
     pub fn load(args: &VaultArgs) -> CliResult<Self> {
         let mut settings = Self::merge(args, &Environment::of_process()?, UserConfig::load()?, dirs::canonical_vault)?;
         if settings.database.is_none() && settings.index_file.is_none() {

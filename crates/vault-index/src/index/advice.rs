@@ -77,8 +77,8 @@ fn time_to_embed(tokens: u64) -> Result<Duration> {
     Ok(Duration::from_secs_f64(cost * tokens as f64 * seconds_a_token()?))
 }
 
-/// The time that the bundled model takes for a token on this machine. It is measured on a few texts, in some 50 ms, and once
-/// by a process, because some ask for the status again and again.
+/// The time that the bundled model takes for a token on this machine. It is measured on a few texts, once by a
+/// process, because some ask for the status again and again.
 fn seconds_a_token() -> Result<f64> {
     static MEASURED: OnceLock<f64> = OnceLock::new();
     if let Some(measured) = MEASURED.get() {
