@@ -247,7 +247,7 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
                 let now = before.iter().find(|(known, _)| *known == entry.key).map(|(_, value)| value);
                 let entry = entry.whole(block, now);
                 let lines = match value {
-                    Value::Null if nulls == Nulls::Remove => String::new(),
+                    Value::Null if nulls == Nulls::Remove => entry.comments(block),
                     value => entry.with(block, value, now, eol).ok_or_else(|| {
                         Error::new(ErrorKind::Frontmatter, format!("a comment within {key:?} would be lost"))
                             .with_remedy("change this property with edit_note")

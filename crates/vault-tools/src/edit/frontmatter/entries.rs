@@ -90,6 +90,21 @@ impl Entry {
         Self { span: self.span.start..end, ..self.clone() }
     }
 
+    /// Returns the lines that remain of this property when its value goes: the comments between the lines of the value.
+    pub(super) fn comments(&self, block: &str) -> String {
+        let lines = &block[self.span.clone()];
+        let read = frontmatter_properties(lines).ok();
+        let mut at = 0;
+        let comments = lines.split_inclusive('\n').filter(|line| {
+            let (before, after) = (&lines[..at], &lines[at + line.len()..]);
+            at += line.len();
+            // In a text of several lines, `#` begins no comment.
+            let is_comment = || frontmatter_properties(&format!("{before}{after}")).ok() == read;
+            line.trim_start().starts_with('#') && is_comment()
+        });
+        comments.collect()
+    }
+
     /// Returns the lines of this property with a new value; `None` if a comment would be lost.
     pub(super) fn with(&self, block: &str, value: &Value, now: Option<&Property>, eol: &str) -> Option<String> {
         let lines = &block[self.span.clone()];
@@ -110,7 +125,7 @@ impl Entry {
             };
             return Some(match kept {
                 Some(items) => format!("{head}{first}{eol}{items}"),
-                None => self.rewritten(head, value, comment, eol),
+                None => self.rewritten(head, value, comment, eol) + &self.comments(block),
             });
         }
         Some(match value {
@@ -165,6 +180,7 @@ impl Entry {
             let wanted = property(item);
             if takes_its_place(at, &wanted) {
                 text.push_str(&in_place(&old[at].1, item, eol));
+                old[at].0 = None;
                 continue;
             }
             match old.iter_mut().find(|(value, _)| value.as_ref() == Some(&wanted)) {
@@ -178,6 +194,10 @@ impl Entry {
                 None => text.push_str(&format!("{}- {}{eol}", indent.unwrap_or("  "), scalar(item, None))),
             }
         }
+        // The comments above an item that is gone may be about the whole list.
+        let gone = old.iter().filter(|(value, _)| value.is_some());
+        let lines = gone.flat_map(|(_, lines)| lines.split_inclusive('\n'));
+        text.extend(lines.filter(|line| line.trim_start().starts_with('#')));
         text.push_str(&before);
         Some(text)
     }
