@@ -9,13 +9,11 @@ import { messageOf, pathsBefore } from "./approval-modal";
 import { showDiff } from "./diff";
 import { showFileChanges } from "./file-changes";
 import { counted, nameHidden, visible } from "./text";
+import { SEEN, SHOW_ALL, drawAll, drawOnOpen, drawRows, hasUnseen } from "./unseen";
 
 /** How many rows with boxes are shown at first, and how many of them with their diff open. */
 const SHOWN = 100;
 const OPEN = 5;
-
-/** A row of a list is drawn short. */
-const LONGEST_ITEM = 400;
 
 const RISKS: Record<Approval["risk"], string> = {
   read: "Reads",
@@ -50,6 +48,7 @@ export class ApprovalCard {
   ) {
     parent.addClass("vault-agent-card");
     parent.setAttr("role", "group");
+    parent.addEventListener(SEEN, () => this.labelApprove());
   }
 
   /** Shows the question as it is now. */
@@ -133,7 +132,8 @@ export class ApprovalCard {
     if (approval.purpose) line("Purpose", approval.purpose);
     line("Undo", approval.undo);
     if (approval.leaves) line("Leaves this computer", approval.leaves);
-    this.drawArguments();
+    const showsChange = approval.files.length + approval.folders.length + approval.items.length + approval.parts.length > 0;
+    this.drawArguments(!showsChange && !approval.plan);
     if (approval.plan) {
       this.drawPlan(approval.plan);
       void showFittingPlugins(parent.createDiv(), this.services.agent, this.instruction);
@@ -157,13 +157,15 @@ export class ApprovalCard {
 
   // The arguments
 
-  private drawArguments(): void {
+  private drawArguments(isOpen: boolean): void {
     this.args = [];
     const { rawInput } = this.question.request.toolCall;
     if (typeof rawInput !== "object" || rawInput === null || Array.isArray(rawInput)) return;
     const fields = Object.entries(rawInput as Record<string, unknown>);
     if (fields.length === 0) return;
     const details = this.parent.createEl("details", { cls: "vault-agent-arguments" });
+    // Nothing else says what would be done, for example which page would be fetched.
+    details.open = isOpen;
     details.createEl("summary", { text: this.offers("edit") ? "Arguments, which you can edit" : "Arguments" });
     for (const [name, value] of fields) {
       const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
@@ -246,31 +248,14 @@ export class ApprovalCard {
     this.labelApprove();
   }
 
-  /** Rows in parts, so that thousands of them can be scrolled. */
-  private drawRows(parent: HTMLElement, count: number, draw: (list: HTMLElement, at: number) => void): void {
-    const list = parent.createDiv({ cls: "vault-agent-rows" });
-    const show = (from: number) => {
-      const until = Math.min(count, from + SHOWN);
-      for (let at = from; at < until; at++) draw(list, at);
-      if (until === count) return;
-      const more = list.createEl("button", { text: `Show ${counted(count - until, "more row", "more rows")}`, attr: { type: "button" } });
-      more.addEventListener("click", () => {
-        more.remove();
-        show(until);
-      });
-    };
-    show(0);
-  }
-
   private drawItems(parent: HTMLElement, items: string[]): void {
     const canPick = this.offers("pick");
     if (canPick) this.drawTicks(parent, items.length, "item");
-    this.drawRows(parent, items.length, (list, at) => {
-      const text = visible(items[at] ?? "");
+    const list = parent.createDiv({ cls: "vault-agent-rows" });
+    drawRows(list, items.length, SHOWN, "more item", (at) => {
       const row = list.createEl(canPick ? "label" : "div", { cls: "vault-agent-item" });
       if (canPick) this.drawBox(row, [at], () => this.counted(items.length, "item"));
-      const details = row.createSpan({ cls: "vault-agent-excerpt", text: text.slice(0, LONGEST_ITEM) });
-      if (text.length > LONGEST_ITEM) details.appendText("…");
+      row.createSpan({ cls: "vault-agent-excerpt", text: visible(items[at] ?? "") });
     });
   }
 
@@ -292,7 +277,8 @@ export class ApprovalCard {
     const byPath = new Map<string, number[]>();
     parts.forEach(({ path }, at) => byPath.set(path, [...(byPath.get(path) ?? []), at]));
     const paths = [...byPath.entries()];
-    this.drawRows(parent, paths.length, (list, row) => {
+    const list = parent.createDiv({ cls: "vault-agent-rows" });
+    drawRows(list, paths.length, SHOWN, "more file", (row) => {
       const [path, all] = paths[row] as [string, number[]];
       this.drawFile(list, path, all, parts, row < OPEN);
     });
@@ -313,8 +299,7 @@ export class ApprovalCard {
     const summary = details.createEl("summary");
     summary.createSpan({ cls: "vault-agent-path", text: visible(path) });
     summary.createSpan({ cls: "vault-agent-count", text: counted(all.length, "change") });
-    const show = () => {
-      if (details.childElementCount > 1) return;
+    drawOnOpen(details, isOpen, () => {
       all.forEach((at, number) => {
         const hunk = details.createDiv({ cls: "vault-agent-hunk" });
         if (all.length > 1) {
@@ -331,12 +316,7 @@ export class ApprovalCard {
         if (text === "") diff.createDiv({ cls: "vault-agent-muted", text: "It is not a text." });
         else showDiff(diff, text);
       });
-    };
-    if (isOpen) {
-      details.open = true;
-      show();
-    }
-    details.addEventListener("toggle", show);
+    });
   }
 
   // The decision
@@ -355,21 +335,30 @@ export class ApprovalCard {
     return this.count > 0 && this.ticked.size < this.count;
   }
 
+  private get isSharing(): boolean {
+    return (this.question.approval?.items.length ?? 0) > 0;
+  }
+
+  /** Whether a press would approve something that was not drawn yet. What is left of a change is shown again. */
+  private get isUnseen(): boolean {
+    return hasUnseen(this.parent) && !this.isEdited && (this.isSharing || !this.isPartial);
+  }
+
   private labelApprove(): void {
     const button = this.approveButton;
     if (button === null) return;
-    const isSharing = (this.question.approval?.items.length ?? 0) > 0;
     this.alwaysButton?.toggle(!this.isEdited);
     if (this.isEdited) {
       button.setText("Show the change");
       button.disabled = false;
       return;
     }
-    if (isSharing) button.setText(this.count > 0 ? `Share ${this.ticked.size}` : "Share");
+    if (this.isUnseen) button.setText(SHOW_ALL);
+    else if (this.isSharing) button.setText(this.count > 0 ? `Share ${this.ticked.size}` : "Share");
     else button.setText(this.isPartial ? "Show what is left" : "Approve");
     button.disabled = this.count > 0 && this.ticked.size === 0;
     // It approves the whole, now and later, so that there is nothing to leave out.
-    if (this.alwaysButton !== null) this.alwaysButton.disabled = this.isPartial;
+    if (this.alwaysButton !== null) this.alwaysButton.disabled = this.isPartial || this.isUnseen;
   }
 
   private drawButtons(parent: HTMLElement): void {
@@ -398,6 +387,7 @@ export class ApprovalCard {
 
   private async approve(kind: "allow" | "always"): Promise<void> {
     if (this.isDeciding) return;
+    if (this.isUnseen) return drawAll(this.parent);
     const { question } = this;
     const { round } = question;
     this.isDeciding = true;

@@ -7,6 +7,7 @@ import { saveEditors } from "../notes";
 import type { ApplyResult, PrepareResult, WantedChange } from "../protocol";
 import { showFileChanges } from "./file-changes";
 import { counted, visible } from "./text";
+import { SEEN, SHOW_ALL, drawAll, hasUnseen } from "./unseen";
 
 /** The parts of the plugin that a view uses. */
 export interface Services {
@@ -52,6 +53,7 @@ export class ApprovalModal extends Modal {
     this.setTitle(title);
     this.messageEl = this.contentEl.createDiv({ cls: "vault-agent-status", attr: { role: "status", tabindex: "-1" } });
     this.bodyEl = this.contentEl.createDiv({ cls: "vault-agent-approval" });
+    this.bodyEl.addEventListener(SEEN, () => this.labelApply());
     const buttons = this.contentEl.createDiv({ cls: "modal-button-container" });
     this.applyButton = buttons.createEl("button", { text: applyLabel, cls: "mod-cta", attr: { type: "button" } });
     this.applyButton.disabled = true;
@@ -89,6 +91,7 @@ export class ApprovalModal extends Modal {
     this.prepared = null;
     this.applyButton.disabled = true;
     this.bodyEl.empty();
+    this.labelApply();
     this.messageEl.removeClass("is-error");
     this.messageEl.setText(message);
   }
@@ -108,14 +111,20 @@ export class ApprovalModal extends Modal {
     }
     this.prepared = { change, shown };
     this.applyButton.disabled = false;
+    this.labelApply();
     // A change that differs from the one before is not approved by a second press of the same key. A field of the dialog keeps the focus.
     if (notice !== "") this.messageEl.focus();
     else if (!this.contentEl.contains(this.contentEl.doc.activeElement)) this.applyButton.focus();
   }
 
+  private labelApply(): void {
+    this.applyButton.setText(hasUnseen(this.bodyEl) ? SHOW_ALL : this.applyLabel);
+  }
+
   /** Makes the change that is shown, and no other. */
   async apply(): Promise<void> {
     if (this.prepared === null || this.isApplying) return;
+    if (hasUnseen(this.bodyEl)) return drawAll(this.bodyEl);
     const { change, shown } = this.prepared;
     this.isApplying = true;
     this.applyButton.disabled = true;

@@ -1,7 +1,8 @@
 // Unified diffs as lines, and as elements.
 
 import type { Segment } from "../protocol";
-import { visible } from "./text";
+import { counted, visible } from "./text";
+import { drawOnPress } from "./unseen";
 import { differingWords } from "./words";
 
 export type DiffLine =
@@ -84,11 +85,5 @@ export function showDiff(parent: HTMLElement, diff: string): void {
     }
   };
   show(0, SHOWN);
-  if (lines.length > SHOWN) {
-    const more = parent.createEl("button", { text: `Show ${lines.length - SHOWN} more lines`, attr: { type: "button" } });
-    more.addEventListener("click", () => {
-      more.remove();
-      show(SHOWN, lines.length);
-    });
-  }
+  if (lines.length > SHOWN) drawOnPress(parent, `Show ${counted(lines.length - SHOWN, "more line")}`, () => show(SHOWN, lines.length));
 }

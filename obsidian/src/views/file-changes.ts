@@ -2,7 +2,8 @@
 
 import type { FileChange, FolderChange } from "../protocol";
 import { showDiff } from "./diff";
-import { counted, visible } from "./text";
+import { visible } from "./text";
+import { drawOnOpen, drawRows } from "./unseen";
 
 /** How many files are shown at first, and how many of them with their diff open. */
 const SHOWN = 100;
@@ -31,18 +32,12 @@ function showFile(parent: HTMLElement, file: FileChange, isOpen: boolean): void 
   if (file.added + file.removed > 0) {
     summary.createSpan({ cls: "vault-agent-count", text: `+${file.added} −${file.removed}` });
   }
-  const show = () => {
-    if (details.childElementCount > 1) return;
-    if (file.diff !== null && file.diff !== undefined) showDiff(details, file.diff);
-    else if (file.inside.length > 0) details.createDiv({ cls: "vault-agent-muted", text: `With ${counted(file.inside.length, "file")} in it.` });
-    else details.createDiv({ cls: "vault-agent-muted", text: "Its text stays as it is." });
-  };
+  const { diff, inside } = file;
+  const line = (text: string) => details.createDiv({ cls: "vault-agent-muted", text: visible(text) });
   // Only diffs that are looked at are drawn: a change can have thousands of files.
-  if (isOpen) {
-    details.open = true;
-    show();
-  }
-  details.addEventListener("toggle", show);
+  if (diff !== null && diff !== undefined) drawOnOpen(details, isOpen, () => showDiff(details, diff));
+  else if (inside.length > 0) drawOnOpen(details, isOpen, () => drawRows(details, inside.length, SHOWN, "more file", (at) => line(inside[at] ?? "")));
+  else line("Its text stays as it is.");
 }
 
 /** Shows the files of a change. */
@@ -53,19 +48,10 @@ export function showFileChanges(parent: HTMLElement, change: FileChanges): void 
     parent.createDiv({ cls: "vault-agent-folder", text: visible(`${what}: ${folder.path}`) });
   }
   const list = parent.createDiv({ cls: "vault-agent-files" });
-  const show = (from: number) => {
-    const until = Math.min(change.files.length, from + SHOWN);
-    change.files.slice(from, until).forEach((file, index) => showFile(list, file, from + index < OPEN));
-    if (until < change.files.length) {
-      const left = change.files.length - until;
-      const more = list.createEl("button", { text: `Show ${counted(left, "more file", "more files")}`, attr: { type: "button" } });
-      more.addEventListener("click", () => {
-        more.remove();
-        show(until);
-      });
-    }
-  };
-  show(0);
+  drawRows(list, change.files.length, SHOWN, "more file", (at) => {
+    const file = change.files[at];
+    if (file !== undefined) showFile(list, file, at < OPEN);
+  });
   if (change.files.length === 0 && change.folders.length === 0 && change.notices.length === 0) {
     parent.createDiv({ cls: "vault-agent-muted", text: "Nothing changes." });
   }

@@ -74,6 +74,51 @@ describe("approval cards", () => {
     expect(parent.querySelectorAll(".vault-agent-diff")).toHaveLength(20 * 5);
   });
 
+  const lines = (count: number) => `@@ -0,0 +1,${count} @@\n${Array.from({ length: count }, (_, at) => `+${at + 1 === count ? "hidden" : "line"}\n`).join("")}`;
+  const many = <Made>(count: number, make: (text: string, at: number) => Made) => Array.from({ length: count }, (_, at) => make(at + 1 === count ? "hidden" : "shown", at));
+  const part = (text: string, at: number) => ({ path: `n${at}.md`, diff: `@@ -0,0 +1 @@\n+${text}\n` });
+  it.each([
+    ["a long diff", { files: [{ ...file(1), diff: lines(301) }] }, "Approve"],
+    ["a file that is closed", { files: many(6, (text, at) => ({ ...file(at), diff: part(text, at).diff })) }, "Approve"],
+    ["a file after the first hundred", { files: many(101, (text) => ({ ...file(1), path: text, diff: null })) }, "Approve"],
+    ["a file in a folder", { files: many(101, (_, at) => ({ ...file(at), diff: null, inside: many(101, (text) => text) })) }, "Approve"],
+    ["a part that is closed", { parts: many(6, part) }, "Approve"],
+    ["a long diff of a part", { parts: [part("shown", 0), { path: "b.md", diff: lines(301) }] }, "Approve"],
+    ["a part after the first hundred", { parts: many(101, part) }, "Approve"],
+    ["an item after the first hundred", { items: many(101, (text) => text) }, "Share 101"],
+    ["a long item", { items: ["one", `${"x".repeat(5_000)}hidden`] }, "Share 2"],
+    ["an argument", { tool: "fetch" }, "Approve"],
+  ])("approve nothing that was not shown: %s", async (_, more, approve) => {
+    for (const pressed of [approve, "Approve for this conversation"]) {
+      const { element, button, answer } = ask(more, ["allow", "allow_always", "pick", "reject"], { url: "hidden" });
+      const shown = () => element.textContent?.includes("hidden") || element.querySelector("details[open] textarea") !== null;
+      const [first, always] = [button("Show everything") ?? button(approve), button("Approve for this conversation")];
+      const wasShown = shown();
+      expect([first?.textContent, always?.disabled]).toEqual([wasShown ? approve : "Show everything", !wasShown]);
+      // Whatever presses it, for example a script of another plugin.
+      if (always !== undefined) always.disabled = false;
+      const press = pressed === approve ? first : always;
+      press?.click();
+      if (!wasShown) {
+        expect(await Promise.race([answer, Promise.resolve("open")])).toBe("open");
+        expect([shown(), first?.textContent, always?.disabled]).toEqual([true, approve, false]);
+        press?.click();
+      }
+      expect(await answer).toEqual({ outcome: { outcome: "selected", optionId: pressed === approve ? "allow" : "allow_always" } });
+    }
+  });
+
+  it("are approved at the first press by a person who has opened everything", async () => {
+    const { element, button, answer } = ask({ files: many(6, (_, at) => file(at)) });
+    expect(button("Approve")).toBeUndefined();
+    for (const details of [...element.querySelectorAll<HTMLDetailsElement>("details.vault-agent-file")]) {
+      details.open = true;
+      details.dispatchEvent(new Event("toggle"));
+    }
+    button("Approve")?.click();
+    expect(await answer).toEqual({ outcome: { outcome: "selected", optionId: "allow" } });
+  });
+
   it("tick parts that are not drawn yet, too", async () => {
     const parts = Array.from({ length: 300 }, (_, number) => ({ path: `n${number}.md`, diff: DIFF }));
     const { element, button, answer, conversation } = ask({ files: [], parts });

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { FileChange, IndexStateResult, PastTransaction, SearchHit } from "../../src/protocol";
 import { indexLines, preferencesFrom } from "../../src/settings";
+import { ApprovalModal, type Services } from "../../src/views/approval-modal";
 import { labelOf, revertOf } from "../../src/views/changes-view";
 import { diffLines, showDiff } from "../../src/views/diff";
 import { showFileChanges } from "../../src/views/file-changes";
@@ -39,6 +40,27 @@ describe("text of notes", () => {
 });
 
 const DIFF = "--- a/x.md\n+++ b/x.md\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n@@ -10 +10,2 @@\n ten\n+--- eleven\n\\ No newline at end of file\n";
+
+it("a dialog approves nothing that was not shown", async () => {
+  const asked: string[] = [];
+  const added = Array.from({ length: 301 }, (_, line) => `+line ${line}`).join("\n");
+  const file: FileChange = { kind: "created", path: "a.md", to: null, diff: `@@ -0,0 +1,301 @@\n${added}\n`, added: 301, removed: 0, inside: [] };
+  const answers = { "_vault/prepare": { digest: "d", files: [file], folders: [], notices: [], notes: 1, links: 0, denied: null }, "_vault/apply": { transaction: 1, notices: [] } };
+  const request = (method: keyof typeof answers) => {
+    asked.push(method);
+    return Promise.resolve(answers[method]);
+  };
+  const services = { app: { workspace: { iterateAllLeaves: () => undefined } }, agent: { request }, changed: () => undefined } as unknown as Services;
+  const modal = new ApprovalModal(services, "Redo", "Redo");
+  modal.open();
+  await modal.show({ kind: "redo", transaction: 1 });
+  const button = modal.contentEl.querySelector<HTMLButtonElement>("button.mod-cta");
+  expect([button?.textContent, button?.disabled, modal.contentEl.textContent?.includes("line 300")]).toEqual(["Show everything", false, false]);
+  await modal.apply();
+  expect([button?.textContent, asked, modal.contentEl.textContent?.includes("line 300")]).toEqual(["Redo", ["_vault/prepare"], true]);
+  await modal.apply();
+  expect(asked).toEqual(["_vault/prepare", "_vault/apply"]);
+});
 
 describe("diffs", () => {
   it("have lines with their numbers", () => {
