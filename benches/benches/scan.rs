@@ -13,7 +13,8 @@ use std::sync::Arc;
 use benches::peers::Usearch;
 use benches::peers::{Element, SqliteVec, overlap, plain_top_k};
 use benches::{IndexedRows, ROWS_SEED, RealVectors, StoredVectors, TAG_1, TAG_10, Turns, data_folder, resample};
-use vault_index::{Kernel, LoadOptions, Mode, ModelName, Query, Role};
+use vault_index::backend::Kernel;
+use vault_index::{LoadOptions, Mode, ModelName, Query, Role};
 
 const ROWS: usize = 100_000;
 const LARGE: usize = 1_000_000;

@@ -1,6 +1,6 @@
 //! A plain f32 loop over all rows: the baseline, and the reference for the answers of the others.
 
-use vault_index::{TopK, rescore};
+use vault_index::backend::{TopK, rescore};
 
 /// Returns the score of each row, in f32.
 pub fn plain_scores(rows: &[f32], query: &[f32]) -> Vec<f32> {

@@ -30,7 +30,7 @@ pub use crate::store::{
     number_of,
 };
 pub use crate::terms::{HYPHENATED, QueryTerm, TermMatch};
-pub use crate::vectors::{Codes, Interval};
+pub use crate::vectors::{Codes, Interval, Kernel, TopK, rescore};
 
 use crate::dirs::canonical_vault;
 use crate::embed::Embedder;

@@ -92,7 +92,6 @@ struct IndexVersion {
 
 /// The state of a vault and its index after a sync, for comparison with a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[doc(hidden)]
 pub struct VaultState {
     files: Fingerprint,
     version: IndexVersion,
@@ -205,7 +204,6 @@ impl Index {
     ///
     /// # Errors
     /// When the system names no cache folder.
-    #[doc(hidden)]
     pub fn open_gone(vault: impl AsRef<Path>, options: Options) -> Result<Self> {
         Self::of(dirs::vault_or_gone(vault.as_ref())?, options)
     }
@@ -340,7 +338,6 @@ impl Index {
     ///
     /// # Errors
     /// If the index cannot be read.
-    #[doc(hidden)]
     pub fn state(&self) -> Result<Option<VaultState>> {
         // The order matters: a sync in between gives a version that [`Index::is_still`] does not find again.
         let version = self.read(|store| self.version_of(store))?;
@@ -353,7 +350,6 @@ impl Index {
     ///
     /// # Errors
     /// If the vault cannot be listed, or the index cannot be read.
-    #[doc(hidden)]
     pub fn is_still(&self, state: &VaultState) -> Result<bool> {
         let walked = walk(&self.vault, &self.rules, &AtomicBool::new(false))?;
         let Some(young) = state.files.same_but(&walked) else { return Ok(false) };

@@ -81,9 +81,7 @@ pub use chunk::{HEADING_MARK, TokenCount, readable};
 pub use embed::{Embedder, HashedEmbedder, LoadOptions, ModelInfo, ModelName, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 pub use files::{Exclusion, LintTable, check_globs, check_vault_toml};
-#[doc(hidden)]
-pub use index::VaultState;
-pub use index::{GraphData, GraphNode, Index, Options, VaultFile};
+pub use index::{GraphData, GraphNode, Index, Options, VaultFile, VaultState};
 #[cfg(feature = "watch")]
 pub use index::{WatchEvent, WatchOptions, Watcher};
 pub use indexer::SyncOptions;
@@ -100,8 +98,6 @@ pub use search::{
     PriorRank, PropertyTest, Query, Rerank, Scope, ScoreParts, Searcher, Sort, Substitution, Test, TextPattern,
     TextTest, UnmatchedConditions, best_match, body_start, matched_ranges,
 };
-#[doc(hidden)]
-pub use vectors::{Kernel, TopK, rescore};
 
 #[doc = include_str!("../docs/in-your-program.md")]
 pub mod in_your_program {}

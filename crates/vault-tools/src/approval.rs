@@ -7,8 +7,9 @@
 //! ```
 //!
 //! A change is prepared once, on an overlay, and the front end that shows it (a prompt, a form, a page, a code) owns
-//! it. The front end implements [`Approver`]: it shows the whole change and reports the answer. [`settle`] decides, and
-//! nothing else creates an [`ApprovedChange`]. Carrying it out checks that the notes have not changed since, so nothing
+//! it. The front end implements [`Approver`]: it shows the whole change and reports the answer. [`settle`] decides, or
+//! [`settle_shown`] where a person has approved the digest of a change that another process showed. Nothing else creates
+//! an [`ApprovedChange`]. Carrying it out checks that the notes have not changed since, so nothing
 //! has to be prepared again.
 //!
 //! [`Vault::apply`](crate::Vault::apply) and [`Vault::undo`](crate::Vault::undo) are below this layer: they do what

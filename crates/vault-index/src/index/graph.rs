@@ -56,7 +56,6 @@ impl Index {
     ///
     /// # Errors
     /// If the index cannot be read, and the errors of `each`.
-    #[doc(hidden)]
     pub fn all_links(&self, each: &mut dyn FnMut(LinkRow) -> Result<()>) -> Result<()> {
         self.read(|store| {
             let mut files = store.paths()?;
@@ -279,7 +278,6 @@ impl Index {
     ///
     /// # Errors
     /// If the index cannot be read.
-    #[doc(hidden)]
     pub fn notes_tagged<'t>(&self, tags: impl IntoIterator<Item = &'t TagKey>) -> Result<Vec<GraphNode>> {
         self.read(|store| {
             let mut ids = BTreeSet::new();
@@ -297,7 +295,6 @@ impl Index {
     ///
     /// # Errors
     /// If the index cannot be read.
-    #[doc(hidden)]
     pub fn skipped(&self) -> Result<Vec<SkippedNote>> {
         self.read(|store| Ok(store.warnings()?.0))
     }
@@ -306,7 +303,6 @@ impl Index {
     ///
     /// # Errors
     /// If the index cannot be read.
-    #[doc(hidden)]
     pub fn warnings(&self) -> Result<Vec<NoteWarning>> {
         self.read(|store| Ok(store.warnings()?.1))
     }
@@ -315,7 +311,6 @@ impl Index {
     ///
     /// # Errors
     /// If the index cannot be read.
-    #[doc(hidden)]
     pub fn notes_at<'p>(&self, paths: impl IntoIterator<Item = &'p VaultPath>) -> Result<Vec<GraphNode>> {
         self.read(|store| {
             let mut notes = Vec::new();
@@ -348,7 +343,6 @@ impl Index {
     ///
     /// # Errors
     /// If the index cannot be read.
-    #[doc(hidden)]
     pub fn notes_linking_by<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Result<Vec<VaultPath>> {
         self.read(|store| {
             let mut sources = std::collections::HashSet::new();

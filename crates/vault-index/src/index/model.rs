@@ -180,7 +180,6 @@ impl Index {
     ///
     /// # Errors
     /// When a model cannot be loaded, or has another address than the index's model; then it gets no texts.
-    #[doc(hidden)]
     pub fn model(&self) -> Result<(String, Arc<dyn Embedder>)> {
         let wanted = match self.exists()? {
             true => self.read(|store| match self.differs(store)? {
@@ -334,7 +333,6 @@ impl Index {
     ///
     /// # Errors
     /// [`ErrorKind::Damaged`], and other errors of reading the index.
-    #[doc(hidden)]
     pub fn stale_model(&self) -> Result<Option<(String, String)>> {
         if !self.exists()? {
             return Ok(None);

@@ -28,7 +28,6 @@ pub use line_map::LineMap;
 pub(crate) use opaque::{code_blocks, opaque_spans};
 pub use parse::{PARSER_VERSION, ParseOptions, parse, tag_spans};
 pub use property::{Properties, Property};
-#[doc(hidden)]
 pub use prose::Prose;
 pub(crate) use prose::is_boundary;
 pub use tag::{Tag, TagKey, is_inline_tag};

@@ -85,7 +85,7 @@ pub trait ReadVectors {
     /// The bounds of the score of every slot; `query` can be compared with the rows. For a process that searches once,
     /// this is less work than loading all codes.
     ///
-    /// Each interval must contain what [`rescore`](crate::rescore) computes of the query and the row in f32.
+    /// Each interval must contain what [`rescore`](crate::backend::rescore) computes of the query and the row in f32.
     fn intervals(&self, query: &[f32]) -> Result<Vec<Interval>>;
 }
 

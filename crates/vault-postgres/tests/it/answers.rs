@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use vault_index::backend::{self, ReadVectors, StoredVectors};
+use vault_index::backend::{self, ReadVectors, StoredVectors, rescore};
 use vault_index::{
-    Embedder, ErrorKind, Grouping, Index, Mode, Options, Query, Result, Role, Sort, SyncOptions, TokenCount, rescore,
+    Embedder, ErrorKind, Grouping, Index, Mode, Options, Query, Result, Role, Sort, SyncOptions, TokenCount,
 };
 use vault_postgres::VaultStore;
 

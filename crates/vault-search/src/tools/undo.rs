@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use vault_tools::approval::PreparedChange;
 use vault_tools::{
     Change, Force, PruneOptions, PruneReport, RecoveryMode, Result, Transaction, TransactionId, TransactionInfo,
     TransactionStatus, Vault, plan, prune_log,
@@ -82,8 +83,10 @@ fn force(args: &RevertArgs) -> Force {
 }
 
 /// Undoes or redoes a transaction. `change` is computed only if it is shown, so that --yes is faster.
+///
+/// The policy is not asked, because it binds assistants: a person can always undo what one did.
 fn revert(
-    change: impl FnOnce() -> Result<Change>,
+    change: impl Fn() -> Result<Change>,
     args: &RevertArgs,
     json: bool,
     question: &str,
@@ -91,7 +94,8 @@ fn revert(
     out: &mut Out,
 ) -> CliResult {
     if args.dry_run || !args.yes {
-        let preview = change()?.preview();
+        let shown = change()?;
+        let preview = shown.preview();
         let (short, whole) = texts_of(&preview);
         if args.dry_run {
             let text = out.paint.diff(&whole);
@@ -109,6 +113,10 @@ fn revert(
             != Reply::Yes
         {
             return Err(declined().into());
+        }
+        // Another program may have changed the notes, or made a newer transaction, while the person read.
+        if change()?.digest() != shown.digest() {
+            return Err(PreparedChange::is_other_than_shown().into());
         }
     }
     // Held until the outcome is printed, because a signal after the change must not end the command.

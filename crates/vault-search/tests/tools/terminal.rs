@@ -114,6 +114,23 @@ fn a_write_is_shown_in_colour_and_asked_about() {
 }
 
 #[test]
+fn an_undo_of_something_else_than_was_shown_is_refused() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let append = |text: &str| {
+        let yes = Session::new(&vault, &home, &["append", "Log", text, "--yes"]);
+        assert_eq!(yes.end().1, 0);
+    };
+    append("- shown");
+    let mut session = Session::new(&vault, &home, &["undo"]);
+    assert!(session.until("] ").contains("-- shown"));
+    append("- newer");
+    session.answer("y");
+    session.until("the notes have changed since this was shown");
+    assert_eq!(session.end().1, 3);
+    assert!(vault.read("Log.md").ends_with("- shown\n- newer\n"), "{}", vault.read("Log.md"));
+}
+
+#[test]
 fn arguments_can_be_edited_and_are_checked_again() {
     let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
     let mut session = Session::new(&vault, &home, &APPEND);

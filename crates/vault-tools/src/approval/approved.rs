@@ -14,8 +14,8 @@ use crate::transaction::{Force, Transaction};
 /// The maximum number of paths that the result of an undo lists.
 const NAMED: usize = 100;
 
-/// A change that the policy, a grant or an approver has approved. Only [`settle`](super::settle) creates one, and it
-/// can be used only once.
+/// A change that the policy, a grant, an approver or the digest of what was shown has approved. Only
+/// [`settle`](super::settle) and [`settle_shown`](super::settle_shown) create one, and it can be used only once.
 ///
 /// ```compile_fail,E0451
 /// # fn get<T>() -> T { unimplemented!() }

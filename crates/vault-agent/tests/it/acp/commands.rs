@@ -68,6 +68,27 @@ fn a_plan_is_shown_as_entries_run_after_a_yes_undone_and_kept() {
 }
 
 #[test]
+fn undo_asks_where_the_settings_ask_and_nowhere_else() {
+    for (settings, questions) in [("confirm_writes = true\n", 2), ("confirm_writes = false\n", 0)] {
+        let place = Place::new(NOTES);
+        place.configure("tools.toml", settings);
+        let model = ModelServer::with([
+            Reply::call("append_to_note", json!({ "path": "Home.md", "content": "x" })),
+            Reply::text("Done."),
+        ]);
+        let mut editor = Editor::plain(&place, &model);
+        let session = editor.session(&place.vault());
+        let before = place.read("Home.md");
+        editor.chooses("allow");
+        editor.say(&session, "Go");
+        assert_ne!(place.read("Home.md"), before);
+        editor.say(&session, "/undo");
+        assert_eq!(place.read("Home.md"), before, "{}", editor.said());
+        assert_eq!(editor.asked_with("session/request_permission").len(), questions, "{settings}");
+    }
+}
+
+#[test]
 fn a_plan_that_stays_invalid_does_nothing() {
     let place = Place::new(NOTES);
     let before = place.tree();

@@ -71,7 +71,7 @@ impl Kernel {
     /// `out[i] = dot(query, row which[i])`. `which` may be longer than `out`: the rows after those are only prefetched.
     ///
     /// # Panics
-    /// If the lengths do not match: `query.len() == 2·w`, `w` a multiple of [`LINE`] above zero, `which` at least as
+    /// If the lengths do not match: `query.len() == 2·w`, `w` a multiple of 64 above zero, `which` at least as
     /// long as `out`, and each row whose dot product is requested within `rows`.
     pub fn dots(&self, query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
         assert!(!query.is_empty() && query.len().is_multiple_of(2 * LINE), "a query of {} codes", query.len());
