@@ -13,7 +13,7 @@ import { SEEN, SHOW_ALL, drawAll, drawOnOpen, drawRows, hasUnseen } from "./unse
 
 /** How many rows with boxes are shown at first, and how many of them with their diff open. */
 const SHOWN = 100;
-const OPEN = 5;
+const OPEN = 20;
 
 const RISKS: Record<Approval["risk"], string> = {
   read: "Reads",

@@ -7,7 +7,7 @@ import { drawOnOpen, drawRows } from "./unseen";
 
 /** How many files are shown at first, and how many of them with their diff open. */
 const SHOWN = 100;
-const OPEN = 5;
+const OPEN = 20;
 
 /** The files of a change, all of them reachable. */
 export interface FileChanges {

@@ -71,7 +71,7 @@ describe("approval cards", () => {
     const parts = files.map(({ path }) => ({ path, diff: DIFF }));
     for (let number = 0; number < 20; number++) ask(number % 2 === 0 ? { files } : { files, parts });
     expect(parent.querySelectorAll("details.vault-agent-file")).toHaveLength(20 * 100);
-    expect(parent.querySelectorAll(".vault-agent-diff")).toHaveLength(20 * 5);
+    expect(parent.querySelectorAll(".vault-agent-diff")).toHaveLength(20 * 20);
   });
 
   const lines = (count: number) => `@@ -0,0 +1,${count} @@\n${Array.from({ length: count }, (_, at) => `+${at + 1 === count ? "hidden" : "line"}\n`).join("")}`;
@@ -79,10 +79,10 @@ describe("approval cards", () => {
   const part = (text: string, at: number) => ({ path: `n${at}.md`, diff: `@@ -0,0 +1 @@\n+${text}\n` });
   it.each([
     ["a long diff", { files: [{ ...file(1), diff: lines(301) }] }, "Approve"],
-    ["a file that is closed", { files: many(6, (text, at) => ({ ...file(at), diff: part(text, at).diff })) }, "Approve"],
+    ["a file that is closed", { files: many(21, (text, at) => ({ ...file(at), diff: part(text, at).diff })) }, "Approve"],
     ["a file after the first hundred", { files: many(101, (text) => ({ ...file(1), path: text, diff: null })) }, "Approve"],
     ["a file in a folder", { files: many(101, (_, at) => ({ ...file(at), diff: null, inside: many(101, (text) => text) })) }, "Approve"],
-    ["a part that is closed", { parts: many(6, part) }, "Approve"],
+    ["a part that is closed", { parts: many(21, part) }, "Approve"],
     ["a long diff of a part", { parts: [part("shown", 0), { path: "b.md", diff: lines(301) }] }, "Approve"],
     ["a part after the first hundred", { parts: many(101, part) }, "Approve"],
     ["an item after the first hundred", { items: many(101, (text) => text) }, "Share 101"],
@@ -109,7 +109,7 @@ describe("approval cards", () => {
   });
 
   it("are approved at the first press by a person who has opened everything", async () => {
-    const { element, button, answer } = ask({ files: many(6, (_, at) => file(at)) });
+    const { element, button, answer } = ask({ files: many(21, (_, at) => file(at)) });
     expect(button("Approve")).toBeUndefined();
     for (const details of [...element.querySelectorAll<HTMLDetailsElement>("details.vault-agent-file")]) {
       details.open = true;

@@ -88,7 +88,7 @@ describe("diffs", () => {
     const file = (number: number): FileChange => ({ kind: "modified", path: `n${number}.md`, to: null, diff: DIFF, added: 2, removed: 1, inside: [] });
     showFileChanges(parent, { files: Array.from({ length: 2_000 }, (_, number) => file(number)), folders: [], notices: ["<b>careful</b>"] });
     expect(parent.querySelectorAll("details")).toHaveLength(100);
-    expect(parent.querySelectorAll(".vault-agent-diff")).toHaveLength(5);
+    expect(parent.querySelectorAll(".vault-agent-diff")).toHaveLength(20);
     expect(parent.querySelector(".vault-agent-notice")?.textContent).toBe("<b>careful</b>");
     parent.querySelector<HTMLButtonElement>(".vault-agent-files > button")?.click();
     expect(parent.querySelectorAll("details")).toHaveLength(200);
