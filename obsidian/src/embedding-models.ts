@@ -53,7 +53,10 @@ export class EmbeddingModelSettings {
     };
     select.addDropdown((dropdown) => {
       dropdown.selectEl.setAttribute("aria-label", "Model of this vault");
-      for (const { name, installed } of models) dropdown.addOption(name, installed ? name : `${name} (not downloaded)`);
+      for (const { name, installed, tested } of models) {
+        const notes = [...(installed ? [] : ["not downloaded"]), ...(tested ? [] : ["not tested by us"])];
+        dropdown.addOption(name, notes.length > 0 ? `${name} (${notes.join(", ")})` : name);
+      }
       dropdown.setValue(chosen?.name ?? "").onChange((value) => describe(models.find(({ name }) => name === value)));
     });
     describe(chosen);

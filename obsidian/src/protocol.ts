@@ -568,6 +568,8 @@ export interface EmbeddingModel {
   description: string;
   /** Whether it can be used without a download. */
   installed: boolean;
+  /** Whether its vectors were compared with those of another engine. */
+  tested: boolean;
 }
 
 /** Work on a model. */
@@ -593,7 +595,7 @@ export interface NamedModelRequest {
 
 /** A download, for the person who decides about it. */
 export interface DownloadDescription {
-  /** Its size, address, commit and licence, and the model. */
+  /** Its size, address, commit and licence, and the model; then on a line each its files. */
   text: string;
   /** The commit, which [`AddModelRequest`] repeats. */
   revision: string;

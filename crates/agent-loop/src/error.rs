@@ -38,8 +38,6 @@ pub enum ErrorKind {
     /// The conversation does not fit the model's context.
     ContextTooLong,
     /// A content filter stopped the reply.
-    // Saved runs may contain the kind `refused`, which no longer exists.
-    #[serde(alias = "refused")]
     Filtered,
     /// The provider could not be reached, or is temporarily unavailable.
     Unavailable,

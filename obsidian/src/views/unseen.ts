@@ -61,13 +61,15 @@ export function hasUnseen(root: HTMLElement): boolean {
 
 /** Draws all parts, and scrolls to the first that was not drawn before. */
 export function drawAll(root: HTMLElement): void {
-  const unseen = () => root.querySelector<HTMLElement>(`.${UNSEEN}`);
-  const first = unseen();
+  const first = root.querySelector<HTMLElement>(`.${UNSEEN}`);
   const before = first?.previousElementSibling ?? first?.parentElement;
-  for (let next = first; next !== null; next = unseen()) {
-    const closed = next.parentElement?.closest<HTMLDetailsElement>("details:not([open])");
-    if (closed) closed.open = true;
-    draws.get(next)?.();
+  // What is drawn can have parts that are drawn on demand.
+  while (hasUnseen(root)) {
+    for (const part of Array.from(root.querySelectorAll<HTMLElement>(`.${UNSEEN}`))) {
+      const closed = part.parentElement?.closest<HTMLDetailsElement>("details:not([open])");
+      if (closed) closed.open = true;
+      draws.get(part)?.();
+    }
   }
   before?.scrollIntoView({ block: "nearest" });
 }

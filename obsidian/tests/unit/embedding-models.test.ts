@@ -15,8 +15,8 @@ async function open(work: ModelWork | null = null) {
   const state: EmbeddingModelsResult = {
     used: "minilm",
     models: [
-      { name: "minilm", description: "English", installed: true },
-      { name: "e5", description: "100 languages", installed: false },
+      { name: "minilm", description: "English", installed: true, tested: true },
+      { name: "e5", description: "100 languages", installed: false, tested: false },
     ],
     work,
   };

@@ -112,7 +112,7 @@ code, tags, URLs and frontmatter do not count.\n\nExamples:\n  vault-index menti
     /// List embedding models, and the one that the index uses; add and remove models
     #[command(
         args_conflicts_with_subcommands = true,
-        after_long_help = "Examples:\n  vault-index models\n  vault-index models --json\n  vault-index models add leaf-ir"
+        after_long_help = "Examples:\n  vault-index models\n  vault-index models --json\n  vault-index models add multilingual-e5-small"
     )]
     Models(ModelsArgs),
     /// Check that the index is sound and matches the vault; reads every file
@@ -365,12 +365,12 @@ pub(super) enum ModelsCommand {
         after_long_help = "It says the size, the address and the licence, and asks once. A download that was interrupted goes on where it stopped. \
 Every file is checked against the digest that the hub lists. HTTPS_PROXY is used where it is set. An installed file that is damaged is replaced. \
 Of a text, a model reads 256 tokens, and passages are made to fit.\n\nExit codes: 0 done, 2 error, 3 refused: \
-without a terminal, --yes is needed, 130 interrupted.\n\nExamples:\n  vault-index models add multilingual-e5-small\n  vault-index models add leaf-ir --hub https://mirror.example.org --yes\n  vault-index models add bge-small --from ~/Downloads/bge-small-en-v1.5"
+without a terminal, --yes is needed, 130 interrupted.\n\nExamples:\n  vault-index models add multilingual-e5-small\n  vault-index models add multilingual-e5-small --hub https://mirror.example.org --yes\n  vault-index models add multilingual-e5-small --from ~/Downloads/multilingual-e5-small"
     )]
     Add(AddModelArgs),
     /// Delete a model that was added
     #[command(
-        after_long_help = "An index with its vectors can then be searched by words only.\n\nExample:\n  vault-index models remove leaf-ir"
+        after_long_help = "An index with its vectors can then be searched by words only.\n\nExample:\n  vault-index models remove multilingual-e5-small"
     )]
     Remove(RemoveModelArgs),
 }

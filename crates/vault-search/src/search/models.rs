@@ -145,11 +145,9 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
             }
         });
     }
-    let what = describe(known, &listing);
-    match agreed {
-        true => note(&what),
-        false if confirm(&format!("{what}. Download it?")) => {}
-        false => return Err(refused(known)),
+    describe(known, &listing).lines().for_each(|line| note(line));
+    if !agreed && !confirm("Download it?") {
+        return Err(refused(known));
     }
     let lock = AddingLock::take(known.name, Some(Duration::ZERO))?;
     let listening = crate::listen();
@@ -177,7 +175,8 @@ pub fn hub(mirror: Option<&str>) -> vault_index::Result<Hub> {
     Hub::at(mirror.or(variable.as_deref()))
 }
 
-/// Describes a download to the person who decides about it: its size, address, commit and licence, and the model.
+/// Describes a download to the person who decides about it: its size, address, commit and licence, the model, and on a
+/// line each its files.
 #[cfg(feature = "http")]
 pub fn describe(known: &KnownModel, listing: &Listing) -> String {
     let licence = listing.source.licence.as_deref().unwrap_or("not named");
@@ -186,8 +185,10 @@ pub fn describe(known: &KnownModel, listing: &Listing) -> String {
         false => format!(" (it was {} when this program was made)", known.licence),
     };
     let (name, from, revision) = (known.name, &listing.source.from, &listing.revision);
-    let size = bytes(listing.bytes());
-    format!("{name}: {size} from {from} at commit {revision}, licence {licence}{before}; {}", known.note())
+    let (size, note) = (bytes(listing.bytes()), known.note());
+    let files = listing.source.files.iter();
+    let files: String = files.map(|file| format!("\n{}: {}, {}", file.path, bytes(file.bytes), file.digest)).collect();
+    format!("{name}: {size} from {from} at commit {revision}, licence {licence}{before}; {note}{files}")
 }
 
 #[cfg(feature = "http")]

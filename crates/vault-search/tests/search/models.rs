@@ -72,7 +72,7 @@ fn added_used_and_removed() {
     let added = add(&vault, &hub);
     assert_works(&vault, &added);
     let (told, printed) = (stderr(&added), stdout(&added));
-    for part in [hub.address(), &"a".repeat(40), "licence mit", "MB", "not tested by us"] {
+    for part in [hub.address(), &"a".repeat(40), "licence mit", "MB", "not tested by us", "config.json: ", "git:"] {
         assert!(told.contains(part), "{part}: {told}");
     }
     assert!(printed.contains("vault-index rebuild --model gte-small"), "{printed}");

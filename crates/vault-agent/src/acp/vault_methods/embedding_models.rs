@@ -38,6 +38,8 @@ pub(crate) struct EmbeddingModel {
     pub description: String,
     /// Whether it can be used without a download.
     pub installed: bool,
+    /// Whether its vectors were compared with those of another engine.
+    pub tested: bool,
 }
 
 /// Work on a model.
@@ -78,7 +80,7 @@ pub(crate) struct NamedModelRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DownloadDescription {
-    /// Its size, address, commit and licence, and the model.
+    /// Its size, address, commit and licence, and the model; then on a line each its files.
     pub text: String,
     /// The commit, which [`AddModelRequest`] repeats.
     pub revision: String,
@@ -142,11 +144,21 @@ pub(super) fn state(open: &OpenVault) -> Result<EmbeddingModelsResult> {
         Err(error) => return Err(error.into()),
     };
     let bundled = ModelName::all().into_iter().find(|model| model.name == ModelName::MiniLm.to_string());
-    let bundled = bundled.map(|model| EmbeddingModel { name: model.name, description: model.note, installed: true });
+    let bundled = bundled.map(|model| EmbeddingModel {
+        name: model.name,
+        description: model.note,
+        installed: true,
+        tested: true,
+    });
     let mut models: Vec<EmbeddingModel> = bundled.into_iter().collect();
     for known in KnownModel::all() {
         let installed = models::installed(known.name)?.is_some();
-        models.push(EmbeddingModel { name: known.name.to_owned(), description: known.note(), installed });
+        models.push(EmbeddingModel {
+            name: known.name.to_owned(),
+            description: known.note(),
+            installed,
+            tested: known.is_tested,
+        });
     }
     Ok(EmbeddingModelsResult { used, models, work: work().clone() })
 }
