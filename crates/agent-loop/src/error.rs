@@ -260,9 +260,4 @@ mod tests {
         );
         assert!(error.kind().is_retryable() && !ErrorKind::BadRequest.is_retryable());
     }
-
-    #[test]
-    fn a_former_name_of_a_kind_still_loads() {
-        assert_eq!(serde_json::from_str::<ErrorKind>("\"refused\"").unwrap(), ErrorKind::Filtered);
-    }
 }
