@@ -21,6 +21,7 @@ use benches::{
     ROWS_SEED, RealVectors, Turns, VaultPlan, data_folder, demo_vault, make_texts, make_vault, median, resample,
 };
 use clap::Parser;
+use postgres::types::ToSql;
 use vault_index::{
     Embedder, Filter, Grouping, Hits, Index, LoadOptions, Mode, ModelName, Options, Query, Role, Searcher, SyncOptions,
     TokenCount,
@@ -107,9 +108,9 @@ fn main() -> Result<()> {
     let model = ModelName::MiniLm.load(&LoadOptions::default())?;
     let queries: Vec<Vec<f32>> = real.queries().take(QUERIES).map(<[f32]>::to_vec).collect();
     let of_file = || Options::new().index_file(&args.index);
-    let resampled: Arc<dyn Embedder> = Arc::new(Resampled { model, real });
+    let resampled = Arc::new(Resampled { model, real });
     if !args.index.exists() {
-        let options = of_file().embedder(Arc::clone(&resampled));
+        let options = of_file().embedder(Arc::<Resampled>::clone(&resampled));
         let took = timed(|| Index::open(&args.vault, options)?.sync().map(drop))?;
         println!("the file was synced in {took:.0} s");
         let name = rusqlite::Connection::open(&args.index)?;
@@ -137,11 +138,22 @@ fn main() -> Result<()> {
         resampled.dimensions()
     ))?;
     client.batch_execute("VACUUM ANALYZE plain")?;
+    // As PostgreSQL's manual searches by words, in a table of its own, so that a scan of the vectors reads no words.
+    let took = timed(|| {
+        client.batch_execute(
+            "DROP TABLE IF EXISTS plain_words; CREATE TABLE plain_words AS SELECT id, \
+             to_tsvector('english', text) AS words FROM vault_search.passage_text; \
+             CREATE INDEX ON plain_words USING gin(words)",
+        )
+    })?;
+    client.batch_execute("VACUUM ANALYZE plain_words")?;
+    let words_size: i64 = client.query_one("SELECT pg_total_relation_size('plain_words')", &[])?.get(0);
+    println!("a table of ids and words alone: {:.0} MB, made in {took:.0} s", mb(words_size.cast_unsigned()));
     let plain_size: i64 = client.query_one("SELECT pg_total_relation_size('plain')", &[])?.get(0);
     println!("a table of ids and vectors alone: {:.0} MB", mb(plain_size.cast_unsigned()));
 
     let texts = make_texts(&demo_vault(), QUERIES, 5, |text| text.len() >= 30)?;
-    compare(&file, &shared()?, client, &queries, &texts, args.rounds)?;
+    compare(&file, &shared()?, client, &*resampled.model, &queries, &texts, args.rounds)?;
     at_once(&shared, &texts)?;
     if let Some(program) = &args.program {
         cold(program, &args, &texts)?;
@@ -170,6 +182,7 @@ fn compare(
     file: &Index,
     shared: &Index,
     client: postgres::Client,
+    model: &dyn Embedder,
     vectors: &[Vec<f32>],
     texts: &[String],
     rounds: usize,
@@ -177,12 +190,34 @@ fn compare(
     let (file, shared, client) = (file.searcher()?, shared.searcher()?, Mutex::new(client));
     let by_vector = &|n: usize, tag| query(Query::from_vector(vectors[n].clone()), tag);
     let by_text = &|n: usize, mode| query(Query::literal(&texts[n]).mode(mode), None);
+    let rows = &|sql: &str, texts: &[&(dyn ToSql + Sync)]| -> Vec<(i64, f64)> {
+        let rows = client.lock().expect("no panic").query(sql, texts).expect("rows");
+        rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+    };
+    let distance = |vector: &[f32]| {
+        let vector = vector.iter().map(f32::to_string).collect::<Vec<_>>().join(",");
+        format!("embedding <#> '[{vector}]'")
+    };
     let plain = &|n: usize, filter: &str| -> Vec<f64> {
-        let vector = vectors[n].iter().map(f32::to_string).collect::<Vec<_>>().join(",");
-        let distance = format!("embedding <#> '[{vector}]'");
+        let distance = distance(&vectors[n]);
         let sql = format!("SELECT id, -({distance}) FROM plain {filter} ORDER BY {distance} LIMIT {K}");
-        let rows = client.lock().expect("no panic").query(&sql, &[]).expect("rows");
-        rows.iter().map(|row| row.get(1)).collect()
+        rows(&sql, &[]).into_iter().map(|(_, score)| score).collect()
+    };
+    let plain_words = &|n: usize| {
+        let sql = format!("SELECT id, rank::float8 FROM ({}) words", by_any_word(K));
+        rows(&sql, &[&texts[n]]).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    // Reciprocal rank fusion, as the manual of pgvector recommends it.
+    let plain_hybrid = &|n: usize| {
+        let distance = distance(&model.embed(&[&texts[n]], Role::Query).expect("a vector")[0]);
+        let meaning = format!("SELECT id FROM plain ORDER BY {distance} LIMIT 20");
+        let ranks = |best: &str| format!("SELECT id, row_number() OVER () AS place FROM ({best}) best");
+        let sql = format!(
+            "SELECT id, sum(1.0 / (60 + place))::float8 FROM ({} UNION ALL {}) ranks GROUP BY id ORDER BY 2 DESC LIMIT {K}",
+            ranks(&meaning),
+            ranks(&by_any_word(20))
+        );
+        rows(&sql, &[&texts[n]]).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
     };
     for n in 0..QUERIES {
         let scores = |hits: Hits| hits.results.iter().map(|hit| hit.score).collect::<Vec<f32>>();
@@ -208,11 +243,22 @@ fn compare(
     }
     turns.add("plain SQL, by meaning", move |n| drop(black_box(plain(n, ""))));
     turns.add(&format!("plain SQL, {filtered}"), move |n| drop(black_box(plain(n, "WHERE tagged"))));
+    turns.add("plain SQL, by words", move |n| drop(black_box(plain_words(n))));
+    turns.add("plain SQL, hybrid", move |n| drop(black_box(plain_hybrid(n))));
     turns.run(QUERIES, rounds);
     for name in turns.names() {
         println!("{:10.2} ms  {name}", turns.ms(name));
     }
     Ok(())
+}
+
+/// The passages with any of the words of the first parameter, the best first.
+fn by_any_word(k: usize) -> String {
+    format!(
+        "SELECT id, ts_rank_cd(words, query) AS rank FROM plain_words, \
+         LATERAL (SELECT replace(plainto_tsquery('english', $1)::text, '&', '|')::tsquery AS query) any_word \
+         WHERE words @@ query ORDER BY rank DESC LIMIT {k}"
+    )
 }
 
 /// Prints the searches a second of 1 to 8 programs, each with a connection of its own.

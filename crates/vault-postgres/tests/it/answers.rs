@@ -86,9 +86,27 @@ fn queries() -> Vec<String> {
     queries
 }
 
-fn compare(file: &vault_index::Searcher, database: &vault_index::Searcher) {
-    for text in queries() {
-        let Ok(query) = Query::parse(&text) else { continue };
+/// Words that are looked for, with some of everything that a query can have.
+fn query(words: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    let part = (words, 0..12_u8, 0..9_u8).prop_map(|(words, kind, rating)| match kind {
+        0 => format!("\"{words}\""),
+        1 => format!("-\"{words}\""),
+        2 => format!("OR {words}"),
+        3 => format!("tag:garden/{rating}"),
+        4 => format!("rating>={rating}"),
+        5 => "path:sub".to_owned(),
+        6 => format!("title:\"{words}\""),
+        // A word that is not whole, or misspelled.
+        7 => words.chars().skip(1).collect(),
+        8 => words.chars().take(3).collect(),
+        _ => words,
+    });
+    prop::collection::vec(part, 1..4).prop_map(|parts| parts.join(" "))
+}
+
+fn compare(file: &vault_index::Searcher, database: &vault_index::Searcher, queries: &[String]) {
+    for text in queries {
+        let Ok(query) = Query::parse(text) else { continue };
         for mode in MODES {
             assert_same(file, database, &query.clone().mode(mode));
         }
@@ -127,8 +145,10 @@ fn a_database_answers_what_a_file_answers() {
     database.create_schema().unwrap();
     let config = Config { cases: 6, max_shrink_iters: 20, failure_persistence: None, ..Config::default() };
     let steps = prop::collection::vec(prop::collection::vec((0..24_u8, any::<bool>(), note()), 1..14), 1..4);
+    let asked = prop::collection::vec(query(words(4)), 40);
     TestRunner::new(config)
-        .run(&steps, |steps| {
+        .run(&(steps, asked), |(steps, asked)| {
+            let queries = [queries(), asked].concat();
             let vault = Vault::new("generated");
             database.create_vault(vault.name).unwrap();
             for changes in steps {
@@ -146,7 +166,7 @@ fn a_database_answers_what_a_file_answers() {
                 let report = vault.sync(&database).unwrap();
                 assert_eq!((report.pending, report.unread), (0, 0));
                 let index = vault.index();
-                compare(&index.searcher().unwrap(), &vault.searcher(&database).unwrap());
+                compare(&index.searcher().unwrap(), &vault.searcher(&database).unwrap(), &queries);
             }
             database.forget_vault(vault.name).unwrap();
             Ok(())
@@ -187,6 +207,16 @@ fn the_demo_vault_is_answered_alike() {
         asked += 1;
     }
     assert!(asked > 10, "{asked} queries");
+    let mut words: Vec<String> = index.tags().unwrap().into_iter().map(|tag| tag.tag).collect();
+    words.extend(queries.split_whitespace().map(str::to_owned));
+    let words = prop::collection::vec(prop::sample::select(words), 1..5).prop_map(|words| words.join(" "));
+    let config = Config { cases: 100, max_shrink_iters: 20, failure_persistence: None, ..Config::default() };
+    TestRunner::new(config)
+        .run(&query(words), |text| {
+            compare(&file, &database, &[text]);
+            Ok(())
+        })
+        .unwrap();
 }
 
 /// A model that fails when it is asked for a passage, unless it may be.
