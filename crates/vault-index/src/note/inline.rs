@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, LinkType, Parser, Tag};
 
 use super::body::{BodyParser, OpenLink};
-use super::marks::{Marks, bare_url};
+use super::marks::{Marks, bare_url, plain_start};
 use super::tag::inline_tag;
 use super::wikilink::{LinkText, destination, split_link};
 use super::{Link, LinkKind};
@@ -161,12 +161,17 @@ impl BodyParser<'_> {
         let shown = &self.shown[..limit];
         let mut at = range.start.max(self.tags_until);
         let may_hold_any = self.open_links.iter().all(|link| link.may_hold_tags);
-        if !may_hold_any || at >= range.end || !shown[at..range.end].contains(['#', ':']) {
+        if !may_hold_any || at >= range.end {
             return;
         }
+        // No tag and no URL begins after the last of these, so the rest is not looked at.
+        let text = &shown[at..range.end];
+        let last_of = |byte: u8| memchr::memrchr(byte, text.as_bytes());
+        let scheme = last_of(b':').and_then(|colon| text[..colon].rfind("http"));
+        let Some(last) = last_of(b'#').max(scheme).map(|last| at + last) else { return };
         let mut marks = Marks::default();
         let mut may_begin = true;
-        while at < range.end {
+        while at <= last {
             let (text, text_to_limit) = (&shown[at..range.end], &shown[at..]);
             if may_begin && let Some(tag) = text_to_limit.strip_prefix('#').and_then(inline_tag) {
                 at = self.add_tag(at, tag);
@@ -178,9 +183,10 @@ impl BodyParser<'_> {
                 self.tags_in(at + inside.start..at + inside.end, at + inside.end);
                 at += length;
                 may_begin = true;
-            } else if let Some(first) = text.chars().next() {
-                at += first.len_utf8();
-                may_begin = first.is_whitespace();
+            } else {
+                let plain = plain_start(text);
+                at += plain.len();
+                may_begin = plain.ends_with(char::is_whitespace);
             }
         }
     }

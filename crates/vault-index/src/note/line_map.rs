@@ -15,12 +15,8 @@ impl LineMap {
         let mut starts = Vec::with_capacity(bytes.len() / 40 + 1);
         let mut line = 1;
         starts.push((0, line));
-        for (at, &byte) in bytes.iter().enumerate() {
-            if byte > b'\r' {
-                continue;
-            }
-            let ends = byte == b'\n' || (byte == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
-            if ends {
+        for at in memchr::memchr2_iter(b'\n', b'\r', bytes) {
+            if !bytes[at..].starts_with(b"\r\n") {
                 line += 1;
                 starts.push(((at + 1) as u32, line));
             }

@@ -59,6 +59,14 @@ fn closing(inside: &str, mark: &str) -> Option<usize> {
     None
 }
 
+/// The first character of a text and those after it that begin no tag, no URL and no markup.
+pub(super) fn plain_start(text: &str) -> &str {
+    let first = text.chars().next().map_or(0, char::len_utf8);
+    let may_begin = |byte: &u8| matches!(byte, b'#' | b'h' | b'\\' | b'[' | b'*' | b'_' | b'=');
+    let plain = text.as_bytes()[first..].iter().position(may_begin);
+    &text[..plain.map_or(text.len(), |plain| first + plain)]
+}
+
 /// The length of the bare URL that a text begins with. A closing bracket that it does not open ends it.
 pub(super) fn bare_url(text: &str) -> Option<usize> {
     if !text.starts_with("https://") && !text.starts_with("http://") {

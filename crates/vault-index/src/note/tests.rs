@@ -138,6 +138,8 @@ fn inline_tags() {
         ("| h |\n|---|\n| #a |", &["a"]),
         ("&#35;a", &[]),
         ("#a%%b%% %%c%%#d", &["a"]),
+        ("x\u{3000}#a é#b é #c: héh #d", &["a", "c", "d"]),
+        ("see https://x.y/#a and http#b h #c http://x/ #d", &["c", "d"]),
     ] {
         assert_eq!(tags(&markdown(text)), expected, "{text:?}");
     }
