@@ -145,7 +145,7 @@ fn add_from_hub(known: &KnownModel, mirror: Option<&str>, agreed: bool) -> CliRe
             }
         });
     }
-    describe(known, &listing).lines().for_each(|line| note(line));
+    describe(known, &listing).lines().for_each(note);
     if !agreed && !confirm("Download it?") {
         return Err(refused(known));
     }
