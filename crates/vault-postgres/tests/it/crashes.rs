@@ -344,9 +344,9 @@ fn a_restored_backup_answers_the_same_and_keeps_the_rights() {
     // Every server has this one.
     let is_new = |line: &&str| !line.contains("ROLE postgres");
     let roles: Vec<&str> = std::str::from_utf8(&roles).unwrap().lines().filter(is_new).collect();
-    let dump = server.output("pg_dump", &[]);
+    let dump = server.output("pg_dump", &["--format=custom"]);
     let Some(other) = Server::new() else { return };
-    other.restore(roles.join("\n").as_bytes());
+    other.script(roles.join("\n").as_bytes());
     other.restore(&dump);
     let restored = vault.searcher(&other.database("ann")).unwrap();
     let before = vault.searcher(&database).unwrap();

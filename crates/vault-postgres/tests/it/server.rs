@@ -149,10 +149,15 @@ impl Server {
     }
 
     /// Runs a script of SQL as the owner.
-    pub fn restore(&self, script: &[u8]) {
-        let file = self.folder.path().join("backup.sql");
-        std::fs::write(&file, script).unwrap();
+    pub fn script(&self, script: &[u8]) {
+        std::fs::write(self.folder.path().join("backup.sql"), script).unwrap();
         self.output("psql", &["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--file", "backup.sql"]);
+    }
+
+    /// Restores what `pg_dump --format=custom` wrote.
+    pub fn restore(&self, dump: &[u8]) {
+        std::fs::write(self.folder.path().join("notes.dump"), dump).unwrap();
+        self.output("pg_restore", &["--exit-on-error", "notes.dump"]);
     }
 
     /// The error has all that the program says.
