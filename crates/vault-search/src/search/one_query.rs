@@ -21,8 +21,8 @@ use super::open;
 use super::search_args::SearchArgs;
 use super::settings::IndexSettings;
 
-/// The results of a search of each vault. With several, a vault whose database does not answer has none, and the reason
-/// is printed.
+/// The results of a search of each vault. With several, a vault whose database does not answer, or has tables of another
+/// version, has none, and the reason is printed.
 ///
 /// # Errors
 /// Any other error, and the first one if no database answers.
@@ -37,7 +37,7 @@ pub(super) fn of_each<T: Send>(
     for (found, vault) in at_once(settings, &all, search).into_iter().zip(&settings.vaults) {
         match found {
             Ok(found) => results.push(Some(found)),
-            Err(error) if error.kind() == ErrorKind::Store && settings.database_of(vault).is_some() => {
+            Err(error) if is_missing(&error) && settings.database_of(vault).is_some() => {
                 if indexes.len() > 1 {
                     note(&format!("{} is missing: {}", sanitize_line(&vault.to_string_lossy()), error.one_line()));
                 }
@@ -51,6 +51,11 @@ pub(super) fn of_each<T: Send>(
         Some(error) if results.iter().all(Option::is_none) => Err(error.into()),
         _ => Ok(results),
     }
+}
+
+/// Whether an error is of one database: it does not answer, or its tables are of another version.
+fn is_missing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Store | ErrorKind::OtherFormat)
 }
 
 /// Asks some of the vaults, each by its position and what it is asked with; the answers are in the same order. Databases

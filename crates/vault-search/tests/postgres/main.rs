@@ -395,6 +395,19 @@ fn vaults_are_spread_over_servers_and_the_others_answer_for_one_that_is_down() {
     let nearby = nearby.env_remove("VAULT_DIR").current_dir(&plain).output().unwrap();
     assert!(String::from_utf8_lossy(&nearby.stderr).contains("the vault must be named"), "{nearby:?}");
 
+    // An owner has upgraded the tables before this program was.
+    let version =
+        |version: &str| servers[1].run(&format!("UPDATE vault_search.schema_version SET version = {version}"));
+    version("version + 1");
+    let output = run("vault-search", &search);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success() && said.contains("two is missing: ") && said.contains("newer version"),
+        "{output:?}"
+    );
+    assert_eq!(json(&output)["missing"], serde_json::json!([vaults[1]]));
+    version("version - 1");
+
     let counted = || json(&run("vault-search", &["--count", "--json", "quince jelly"]))["count"].as_u64().unwrap();
     let all_count = counted();
     assert!(all_count > 2, "{all_count}");
