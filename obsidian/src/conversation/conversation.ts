@@ -304,6 +304,8 @@ export class Conversation {
     question.request = request;
     question.approval = approval;
     question.round++;
+    // It is asked again as it was, because what was wanted cannot be done.
+    if (approval?.problem) question.notice = "";
     return new Promise((resolve) => {
       const answer = (given: PermissionAnswer) => {
         this.questions.delete(id);

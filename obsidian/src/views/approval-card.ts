@@ -7,9 +7,9 @@ import type { Approval, ApprovalPart, ApprovalPlan } from "../protocol";
 import type { ViewServices } from "./agent-view";
 import { messageOf, pathsBefore } from "./approval-modal";
 import { showDiff } from "./diff";
-import { showFileChanges } from "./file-changes";
+import { NO_TEXT, showFileChanges } from "./file-changes";
 import { counted, nameHidden, visible } from "./text";
-import { SEEN, SHOW_ALL, drawAll, drawOnOpen, drawRows, hasUnseen } from "./unseen";
+import { DRAWN, SHOW_ALL, drawAll, drawOnOpen, drawRows, hasUndrawn } from "./undrawn";
 
 /** How many rows with boxes are shown at first, and how many of them with their diff open. */
 const SHOWN = 100;
@@ -48,7 +48,7 @@ export class ApprovalCard {
   ) {
     parent.addClass("vault-agent-card");
     parent.setAttr("role", "group");
-    parent.addEventListener(SEEN, () => this.labelApprove());
+    parent.addEventListener(DRAWN, () => this.labelApprove());
   }
 
   /** Shows the question as it is now. */
@@ -119,6 +119,7 @@ export class ApprovalCard {
       for (const text of request.toolCall.content?.flatMap((piece) => ("content" in piece ? [piece.content.text ?? ""] : [])) ?? []) {
         parent.createEl("pre", { text: visible(text), attr: { tabindex: "0", "aria-label": "What would be done" } });
       }
+      parent.createEl("pre", { text: visible(JSON.stringify(request.toolCall.rawInput, null, 1) ?? ""), attr: { tabindex: "0", "aria-label": "Arguments" } });
       return this.drawButtons(parent);
     }
     head.createSpan({ cls: `vault-agent-badge is-${approval.risk}`, text: RISKS[approval.risk] });
@@ -157,26 +158,30 @@ export class ApprovalCard {
 
   // The arguments
 
-  private drawArguments(isOpen: boolean): void {
+  /** The arguments as fields, closed. They are shown in full before them if nothing else says what would be done. */
+  private drawArguments(areShown: boolean): void {
     this.args = [];
     const { rawInput } = this.question.request.toolCall;
     if (typeof rawInput !== "object" || rawInput === null || Array.isArray(rawInput)) return;
     const fields = Object.entries(rawInput as Record<string, unknown>);
     if (fields.length === 0) return;
+    const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
+    for (const [name, value] of areShown ? fields : []) {
+      this.parent.createDiv({ cls: "vault-agent-muted", text: visible(name) });
+      this.parent.createEl("pre", { text: visible(text(value)), attr: { tabindex: "0", "aria-label": visible(name) } });
+    }
     const details = this.parent.createEl("details", { cls: "vault-agent-arguments" });
-    // Nothing else says what would be done, for example which page would be fetched.
-    details.open = isOpen;
     details.createEl("summary", { text: this.offers("edit") ? "Arguments, which you can edit" : "Arguments" });
     for (const [name, value] of fields) {
-      const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
+      const written = text(value);
       const label = details.createEl("label", { cls: "vault-agent-field" });
       label.createSpan({ text: visible(typeof value === "string" ? name : `${name} (JSON)`) });
       const input = label.createEl("textarea", { attr: { rows: "2", spellcheck: "false" } });
-      input.value = text;
+      input.value = written;
       input.readOnly = !this.offers("edit");
-      nameHidden(input, text);
+      nameHidden(input, written);
       input.addEventListener("input", () => this.labelApprove());
-      this.args.push({ name, text, shown: input.value, input });
+      this.args.push({ name, text: written, shown: input.value, input });
     }
   }
 
@@ -280,7 +285,8 @@ export class ApprovalCard {
     const list = parent.createDiv({ cls: "vault-agent-rows" });
     drawRows(list, paths.length, SHOWN, "more file", (row) => {
       const [path, all] = paths[row] as [string, number[]];
-      this.drawFile(list, path, all, parts, row < OPEN);
+      const whole = files.find((file) => file.path === path)?.diff ?? "";
+      this.drawFile(list, path, all, parts, whole, row < OPEN);
     });
     const others = files.filter(({ path }) => !byPath.has(path));
     if (others.length + folders.length + notices.length > 0) {
@@ -288,7 +294,7 @@ export class ApprovalCard {
     }
   }
 
-  private drawFile(list: HTMLElement, path: string, all: number[], parts: ApprovalPart[], isOpen: boolean): void {
+  private drawFile(list: HTMLElement, path: string, all: number[], parts: ApprovalPart[], whole: string, isOpen: boolean): void {
     const row = list.createDiv({ cls: "vault-agent-part" });
     const file = this.drawBox(row, all, () => {
       for (const box of Array.from(row.querySelectorAll<HTMLInputElement>(".vault-agent-hunk input"))) box.checked = file.checked;
@@ -312,8 +318,9 @@ export class ApprovalCard {
           box.setAttr("aria-label", visible(`Change ${number + 1} of ${path}`));
         }
         const diff = hunk.createDiv({ cls: "vault-agent-hunk-diff" });
-        const text = parts[at]?.diff ?? "";
-        if (text === "") diff.createDiv({ cls: "vault-agent-muted", text: "It is not a text." });
+        // A part of a file that was not text has none of its own.
+        const text = parts[at]?.diff || whole;
+        if (text === "") diff.createDiv({ cls: "vault-agent-muted", text: NO_TEXT });
         else showDiff(diff, text);
       });
     });
@@ -339,9 +346,9 @@ export class ApprovalCard {
     return (this.question.approval?.items.length ?? 0) > 0;
   }
 
-  /** Whether a press would approve something that was not drawn yet. What is left of a change is shown again. */
-  private get isUnseen(): boolean {
-    return hasUnseen(this.parent) && !this.isEdited && (this.isSharing || !this.isPartial);
+  /** Whether a press would approve something that was not drawn yet. A change with parts left out is shown again first. */
+  private get isUndrawn(): boolean {
+    return hasUndrawn(this.parent) && !this.isEdited && (this.isSharing || !this.isPartial);
   }
 
   private labelApprove(): void {
@@ -353,19 +360,22 @@ export class ApprovalCard {
       button.disabled = false;
       return;
     }
-    if (this.isUnseen) button.setText(SHOW_ALL);
+    if (this.isUndrawn) button.setText(SHOW_ALL);
     else if (this.isSharing) button.setText(this.count > 0 ? `Share ${this.ticked.size}` : "Share");
     else button.setText(this.isPartial ? "Show what is left" : "Approve");
     button.disabled = this.count > 0 && this.ticked.size === 0;
     // It approves the whole, now and later, so that there is nothing to leave out.
-    if (this.alwaysButton !== null) this.alwaysButton.disabled = this.isPartial || this.isUnseen;
+    if (this.alwaysButton !== null) this.alwaysButton.disabled = this.isPartial || this.isUndrawn;
   }
 
   private drawButtons(parent: HTMLElement): void {
     const buttons = parent.createDiv({ cls: "vault-agent-buttons" });
     const button = (text: string, act: () => void, cls = "") => {
       const element = buttons.createEl("button", { text, cls, attr: { type: "button" } });
-      element.addEventListener("click", act);
+      // Nor does the second half of a double click, whose first half has drawn what is below it now.
+      element.addEventListener("click", (event) => {
+        if (event.detail <= 1) act();
+      });
       // A key that is still held down from before decides nothing.
       element.addEventListener("keydown", (event) => {
         if (event.repeat) event.preventDefault();
@@ -385,21 +395,26 @@ export class ApprovalCard {
     if (this.offers("reject_always")) button("Reject for this conversation", () => this.decide({ kind: "never" }));
   }
 
+  private pressed(kind: "allow" | "always"): Decision {
+    // The change that is shown is not the one with these arguments, which is shown before it is approved.
+    if (this.isEdited) return { kind: "edit", arguments: this.edited };
+    if (this.isPartial) return { kind: "ticked", ticked: [...this.ticked].sort((a, b) => a - b) };
+    return { kind };
+  }
+
   private async approve(kind: "allow" | "always"): Promise<void> {
     if (this.isDeciding) return;
-    if (this.isUnseen) return drawAll(this.parent);
+    if (this.isUndrawn) return drawAll(this.parent, this.parent.querySelector(".vault-agent-card-title"));
     const { question } = this;
     const { round } = question;
     this.isDeciding = true;
+    // As it is now: a box that is ticked while editors are saved counts no more.
+    const decision = this.pressed(kind);
     try {
       // Text that the person typed a moment ago belongs to the notes.
       const changed = question.approval === null ? false : await saveEditors(this.services.app, pathsBefore(question.approval));
       if (question.round !== round) return;
-      // The change that is shown is not the one with these arguments, which is shown before it is approved.
-      if (this.isEdited) this.decide({ kind: "edit", arguments: this.edited });
-      else if (changed && this.offers("prepare_again")) this.decide({ kind: "again" });
-      else if (this.isPartial) this.decide({ kind: "ticked", ticked: [...this.ticked].sort((a, b) => a - b) });
-      else this.decide({ kind });
+      this.decide(changed && decision.kind !== "edit" && this.offers("prepare_again") ? { kind: "again" } : decision);
     } finally {
       this.isDeciding = false;
     }

@@ -7,7 +7,7 @@ import { saveEditors } from "../notes";
 import type { ApplyResult, PrepareResult, WantedChange } from "../protocol";
 import { showFileChanges } from "./file-changes";
 import { counted, visible } from "./text";
-import { SEEN, SHOW_ALL, drawAll, hasUnseen } from "./unseen";
+import { DRAWN, SHOW_ALL, drawAll, hasUndrawn } from "./undrawn";
 
 /** The parts of the plugin that a view uses. */
 export interface Services {
@@ -53,11 +53,14 @@ export class ApprovalModal extends Modal {
     this.setTitle(title);
     this.messageEl = this.contentEl.createDiv({ cls: "vault-agent-status", attr: { role: "status", tabindex: "-1" } });
     this.bodyEl = this.contentEl.createDiv({ cls: "vault-agent-approval" });
-    this.bodyEl.addEventListener(SEEN, () => this.labelApply());
+    this.bodyEl.addEventListener(DRAWN, () => this.labelApply());
     const buttons = this.contentEl.createDiv({ cls: "modal-button-container" });
     this.applyButton = buttons.createEl("button", { text: applyLabel, cls: "mod-cta", attr: { type: "button" } });
     this.applyButton.disabled = true;
-    this.applyButton.addEventListener("click", () => void this.apply());
+    // The second half of a double click approves nothing: the first has drawn what was left.
+    this.applyButton.addEventListener("click", (event) => {
+      if (event.detail <= 1) void this.apply();
+    });
     // A key that is still held down from before the dialog approves nothing.
     this.applyButton.addEventListener("keydown", (event) => {
       if (event.repeat) event.preventDefault();
@@ -118,13 +121,13 @@ export class ApprovalModal extends Modal {
   }
 
   private labelApply(): void {
-    this.applyButton.setText(hasUnseen(this.bodyEl) ? SHOW_ALL : this.applyLabel);
+    this.applyButton.setText(hasUndrawn(this.bodyEl) ? SHOW_ALL : this.applyLabel);
   }
 
   /** Makes the change that is shown, and no other. */
   async apply(): Promise<void> {
     if (this.prepared === null || this.isApplying) return;
-    if (hasUnseen(this.bodyEl)) return drawAll(this.bodyEl);
+    if (hasUndrawn(this.bodyEl)) return drawAll(this.bodyEl, this.messageEl);
     const { change, shown } = this.prepared;
     this.isApplying = true;
     this.applyButton.disabled = true;

@@ -2,7 +2,7 @@
 
 import type { Segment } from "../protocol";
 import { counted, visible } from "./text";
-import { drawOnPress } from "./unseen";
+import { drawOnPress } from "./undrawn";
 import { differingWords } from "./words";
 
 export type DiffLine =

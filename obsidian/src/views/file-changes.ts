@@ -3,7 +3,7 @@
 import type { FileChange, FolderChange } from "../protocol";
 import { showDiff } from "./diff";
 import { visible } from "./text";
-import { drawOnOpen, drawRows } from "./unseen";
+import { drawOnOpen, drawRows } from "./undrawn";
 
 /** How many files are shown at first, and how many of them with their diff open. */
 const SHOWN = 100;
@@ -16,6 +16,8 @@ export interface FileChanges {
   notices: string[];
 }
 
+export const NO_TEXT = "It is empty or not a text.";
+
 const DONE = { created: "Created", modified: "Changed", renamed: "Moved", deleted: "Deleted" } as const;
 
 /** The path of a file as one line, with the path that it moves to. */
@@ -27,7 +29,8 @@ export function pathLine(file: FileChange): string {
 function showFile(parent: HTMLElement, file: FileChange, isOpen: boolean): void {
   const details = parent.createEl("details", { cls: "vault-agent-file" });
   const summary = details.createEl("summary");
-  summary.createSpan({ cls: `vault-agent-kind is-${file.kind}`, text: DONE[file.kind] });
+  const isForGood = file.kind === "deleted" && (file.to === null || file.to === undefined);
+  summary.createSpan({ cls: `vault-agent-kind is-${file.kind}`, text: isForGood ? "Deleted for good" : DONE[file.kind] });
   summary.createSpan({ cls: "vault-agent-path", text: pathLine(file) });
   if (file.added + file.removed > 0) {
     summary.createSpan({ cls: "vault-agent-count", text: `+${file.added} −${file.removed}` });
@@ -37,7 +40,7 @@ function showFile(parent: HTMLElement, file: FileChange, isOpen: boolean): void 
   // Only diffs that are looked at are drawn: a change can have thousands of files.
   if (diff !== null && diff !== undefined) drawOnOpen(details, isOpen, () => showDiff(details, diff));
   else if (inside.length > 0) drawOnOpen(details, isOpen, () => drawRows(details, inside.length, SHOWN, "more file", (at) => line(inside[at] ?? "")));
-  else line("Its text stays as it is.");
+  else line(file.kind === "renamed" ? "Its text stays as it is." : NO_TEXT);
 }
 
 /** Shows the files of a change. */

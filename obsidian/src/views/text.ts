@@ -3,10 +3,20 @@
 import type { Segment } from "../protocol";
 
 /**
- * Controls and format characters: they turn or hide text. Joiners stay, which emoji and some scripts need, and so do the
- * signs of Arabic and Syriac that count as format characters and are seen.
+ * Controls and format characters, and others that have no shape: they turn or hide text. The signs of Arabic and Syriac
+ * that count as format characters are seen, so they stay. So do joiners and variation selectors, which emoji and some
+ * scripts need, but not after a space or one after the other, where they could hide a message.
  */
-const HIDDEN = /(?![\u200d\t\n\u200c\u0600-\u0605\u06dd\u070f\u08e2])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+const HIDDEN = new RegExp(
+  [
+    /(?![\u200d\t\n\u200c\u0600-\u0605\u06dd\u070f\u08e2])[\p{Cc}\p{Cf}\u2028\u2029]/u,
+    /\u034f|\u17b4|\u17b5|[\u180b-\u180f]|[\u115f\u1160\u2065\u3164\uffa0\ufff0-\ufff8]|[\u{e0000}-\u{e0fff}]/u,
+    /(?<=\s|\u200c|\u200d)(?:\u200c|\u200d|[\ufe00-\ufe0f])|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]/u,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "gu",
+);
 
 /** The text with a visible sign for each character that could deceive its reader, for example `⟨U+202E⟩`. */
 export function visible(text: string): string {

@@ -91,7 +91,7 @@ describe("approval cards", () => {
   ])("approve nothing that was not shown: %s", async (_, more, approve) => {
     for (const pressed of [approve, "Approve for this conversation"]) {
       const { element, button, answer } = ask(more, ["allow", "allow_always", "pick", "reject"], { url: "hidden" });
-      const shown = () => element.textContent?.includes("hidden") || element.querySelector("details[open] textarea") !== null;
+      const shown = () => element.textContent?.includes("hidden");
       const [first, always] = [button("Show everything") ?? button(approve), button("Approve for this conversation")];
       const wasShown = shown();
       expect([first?.textContent, always?.disabled]).toEqual([wasShown ? approve : "Show everything", !wasShown]);
@@ -106,6 +106,26 @@ describe("approval cards", () => {
       }
       expect(await answer).toEqual({ outcome: { outcome: "selected", optionId: pressed === approve ? "allow" : "allow_always" } });
     }
+  });
+
+  it("are not approved by the second half of a double click, or the same key again", async () => {
+    const { element, button, answer } = ask({ files: many(21, (_, at) => file(at)) });
+    const press = button("Show everything");
+    press?.focus();
+    press?.click();
+    expect(activeDocument.activeElement?.className).toBe("vault-agent-card-title");
+    press?.dispatchEvent(new MouseEvent("click", { detail: 2 }));
+    expect(await Promise.race([answer, Promise.resolve("open")])).toBe("open");
+    expect(element.querySelectorAll(".vault-agent-diff")).toHaveLength(21);
+  });
+
+  it("are approved as they were pressed, whatever is ticked while editors are saved", async () => {
+    const { element, button, answer } = ask({ parts: many(21, part) });
+    const box = element.querySelector<HTMLInputElement>("input[type=checkbox]");
+    box?.click();
+    button("Show what is left")?.click();
+    box?.click();
+    expect(await answer).toEqual({ outcome: { outcome: "selected", optionId: "pick" } });
   });
 
   it("are approved at the first press by a person who has opened everything", async () => {

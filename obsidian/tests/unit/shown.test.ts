@@ -27,8 +27,9 @@ describe("text of notes", () => {
   it("shows characters that hide or reorder others", () => {
     expect(visible("gpj\u202Eexe")).toBe("gpj⟨U+202E⟩exe");
     expect(visible("a\u200Bb\uFEFF\r\u{E0041}")).toBe("a⟨U+200B⟩b⟨U+FEFF⟩␍⟨U+E0041⟩");
+    expect(visible("a\u{E0101}\u3164b\uFE00\uFE01\u200D\u200D")).toBe("a⟨U+E0101⟩⟨U+3164⟩b\uFE00⟨U+FE01⟩\u200D⟨U+200D⟩");
     // Line ends, joined emoji, and letters of any script stay as they are.
-    for (const text of ["a\n\tb", "👩‍🌾", "नमस्ते", "سلام", "東京"]) expect(visible(text)).toBe(text);
+    for (const text of ["a\n\tb", "👩‍🌾", "❤️‍🔥", "नमस्ते", "سلام", "東京"]) expect(visible(text)).toBe(text);
   });
 
   it("is counted and dated", () => {

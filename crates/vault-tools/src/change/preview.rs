@@ -40,7 +40,8 @@ pub struct FilePreview {
     pub path: String,
     /// The new path, if it changes: in `.trash`, or `the system's trash`, for a file that is deleted there.
     pub to: Option<String>,
-    /// The change of its text as a unified diff. `None` if its text is unchanged or it is not text.
+    /// The change of its text as a unified diff, with all lines if it was not text before or is not afterwards. `None`
+    /// if its text is unchanged or it is never text.
     pub diff: Option<String>,
     /// The number of added lines.
     pub added: usize,
@@ -177,7 +178,12 @@ impl Track {
         // A file name can contain a line break, which must not look like a line of the diff.
         let names = [names.0, names.1].map(|name| name.replace(char::is_control, " "));
         let has_texts = before.is_some() || after.is_some();
-        let texts = text_of(before.as_ref()).zip(text_of(after.as_ref())).filter(|_| has_texts);
+        let texts = match (text_of(before.as_ref()), text_of(after.as_ref())) {
+            (None, None) => None,
+            _ if !has_texts => None,
+            // If only one of them is text, all of its lines are shown.
+            (before, after) => Some((before.unwrap_or_default(), after.unwrap_or_default())),
+        };
         let (diff, added, removed) = match texts {
             Some((before, after)) => {
                 let (before, after) = (lines(before), lines(after));

@@ -1,7 +1,7 @@
 //! The tools through the toolbox: arguments in, answers out, nothing changed before it is applied.
 
 use serde_json::{Value, json};
-use vault_tools::approval::{AutoApprover, HeadlessApprover};
+use vault_tools::approval::{Answer, AutoApprover, HeadlessApprover, PreparedChange};
 use vault_tools::{Approval, Cancel, Editor, ErrorKind, Grants, PolicySettings, Toolbox, Toolset};
 
 use crate::vault::{TestVault, apply, assert_same, says_no, seen};
@@ -277,6 +277,21 @@ fn the_chat_tools() {
     assert_eq!(files[1]["size"], vault.read("Index.md").len());
     let output = toolbox.call("vault_search", json!({ "query": "x", "limit": 51 }), &mut seen).unwrap();
     assert!(output.notices[0].contains("50 files at most"), "{:?}", output.notices);
+}
+
+/// What overwrites a file that is not text is shown as a whole.
+#[test]
+fn a_new_text_is_shown_beside_whatever_was_there() {
+    let vault = garden();
+    vault.write("latin.md", b"caf\xe9 clay");
+    let mut shown = String::new();
+    let mut ask = |change: &PreparedChange| {
+        shown = change.preview().to_string();
+        Answer::Yes
+    };
+    let args = json!({ "path": "latin.md", "content": "new\nlines\n" });
+    vault.toolbox().call("write_note", args, &mut ask).unwrap();
+    assert!(shown.contains("modify latin.md") && shown.contains("\n+new\n+lines\n"), "{shown}");
 }
 
 /// One file that cannot be looked into keeps nobody from finding the others.

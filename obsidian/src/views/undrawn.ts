@@ -5,41 +5,48 @@ import { counted } from "./text";
 /** The label of a button that approves, as long as a part was not drawn. */
 export const SHOW_ALL = "Show everything";
 
-/** The event when an unseen part was drawn; it bubbles. */
-export const SEEN = "vault-agent-seen";
+/** The event when parts were drawn; it bubbles. */
+export const DRAWN = "vault-agent-drawn";
 
-const UNSEEN = "vault-agent-unseen";
+const UNDRAWN = "vault-agent-undrawn";
 const draws = new WeakMap<Element, () => void>();
 
-function onceSeen(element: HTMLElement, draw: () => void): () => void {
-  element.addClass(UNSEEN);
-  const once = () => {
-    if (!element.hasClass(UNSEEN)) return;
-    element.removeClass(UNSEEN);
+/** Marks an element whose content is drawn once, on demand. Returns what a listener calls. */
+function onDemand(element: HTMLElement, draw: () => void): () => void {
+  element.addClass(UNDRAWN);
+  draws.set(element, draw);
+  return () => {
+    if (!draws.has(element)) return;
     const parent = element.parentElement;
-    draw();
-    parent?.dispatchEvent(new Event(SEEN, { bubbles: true }));
+    drawNow(element);
+    parent?.dispatchEvent(new Event(DRAWN, { bubbles: true }));
   };
-  draws.set(element, once);
-  return once;
+}
+
+/** The mark goes last, so that what could not be drawn cannot be approved. */
+function drawNow(element: HTMLElement): void {
+  const draw = draws.get(element);
+  draws.delete(element);
+  draw?.();
+  element.removeClass(UNDRAWN);
 }
 
 /** Draws the content of a `details` when it is opened for the first time. */
 export function drawOnOpen(details: HTMLDetailsElement, isOpen: boolean, draw: () => void): void {
-  const once = onceSeen(details, () => {
-    details.open = true;
+  const once = onDemand(details, () => {
     draw();
+    details.open = true;
   });
-  if (isOpen) once();
+  if (isOpen) drawNow(details);
   else details.addEventListener("toggle", once);
 }
 
 /** A button in place of the rest of something. */
 export function drawOnPress(parent: HTMLElement, text: string, draw: () => void): void {
   const button = parent.createEl("button", { text, attr: { type: "button" } });
-  const once = onceSeen(button, () => {
-    button.remove();
+  const once = onDemand(button, () => {
     draw();
+    button.remove();
   });
   button.addEventListener("click", once);
 }
@@ -55,21 +62,21 @@ export function drawRows(list: HTMLElement, count: number, size: number, what: s
 }
 
 /** Whether a part was not drawn yet. */
-export function hasUnseen(root: HTMLElement): boolean {
-  return root.querySelector(`.${UNSEEN}`) !== null;
+export function hasUndrawn(root: HTMLElement): boolean {
+  return root.querySelector(`.${UNDRAWN}`) !== null;
 }
 
-/** Draws all parts, and scrolls to the first that was not drawn before. */
-export function drawAll(root: HTMLElement): void {
-  const first = root.querySelector<HTMLElement>(`.${UNSEEN}`);
-  const before = first?.previousElementSibling ?? first?.parentElement;
+/** Draws all parts, and moves the focus to `top`, so that a second press of the same key approves nothing. */
+export function drawAll(root: HTMLElement, top: HTMLElement | null): void {
+  const parts = () => Array.from(root.querySelectorAll<HTMLElement>(`.${UNDRAWN}`)).filter((part) => draws.has(part));
   // What is drawn can have parts that are drawn on demand.
-  while (hasUnseen(root)) {
-    for (const part of Array.from(root.querySelectorAll<HTMLElement>(`.${UNSEEN}`))) {
+  for (let undrawn = parts(); undrawn.length > 0; undrawn = parts()) {
+    for (const part of undrawn) {
       const closed = part.parentElement?.closest<HTMLDetailsElement>("details:not([open])");
       if (closed) closed.open = true;
-      draws.get(part)?.();
+      drawNow(part);
     }
   }
-  before?.scrollIntoView({ block: "nearest" });
+  root.dispatchEvent(new Event(DRAWN, { bubbles: true }));
+  top?.focus();
 }
