@@ -124,9 +124,8 @@ impl Questioner<'_> {
         }
         let (mut edited, mut said): (Option<Value>, Option<String>) = (None, None);
         let (mut left_out, mut is_first): (Vec<EditedFile>, bool) = (Vec::new(), true);
-        let mut is_partial = false;
         for _ in 0..ROUNDS {
-            let kept = std::mem::take(&mut left_out);
+            let kept = left_out.clone();
             let arguments = edited.as_ref().unwrap_or(&question.call.arguments).clone();
             let opened = tokio::task::block_in_place(|| match is_first {
                 true => Ok(conversation.open_question(question)),
@@ -179,7 +178,7 @@ impl Questioner<'_> {
                         ClientAnswer::Given(filled) => match forms::arguments_in(&panel.arguments, &filled) {
                             Ok(arguments) => {
                                 edited = Some(arguments);
-                                said = whole_again(&mut is_partial);
+                                said = whole_again(&mut left_out);
                             }
                             Err(fault) => said = Some(fault),
                         },
@@ -189,12 +188,12 @@ impl Questioner<'_> {
                 }
                 Choice::Again => {
                     conversation.tools().forget_held(&question.call);
-                    said = whole_again(&mut is_partial);
+                    said = whole_again(&mut left_out);
                 }
                 Choice::Pick => match self.pick(&id, panel).await {
                     ClientAnswer::Given(PickResult::Decided(decision)) => return Some(decision),
                     // The remaining change is shown before it is made.
-                    ClientAnswer::Given(PickResult::Parts(files)) => (left_out, is_partial) = (files, true),
+                    ClientAnswer::Given(PickResult::Parts(files)) => leave_out(&mut left_out, files),
                     ClientAnswer::None(_) => {}
                     ClientAnswer::Cancelled => return None,
                 },
@@ -347,8 +346,16 @@ pub(super) fn yes_or_no(questioner: &Questioner<'_>, has_steps: bool) -> Vec<Per
 
 /// Returns the remark on a change that is prepared again after the person had left out parts of it, which may be in
 /// other places now.
-fn whole_again(is_partial: &mut bool) -> Option<String> {
-    std::mem::take(is_partial).then(|| "The parts that you left out are in the change again.".to_owned())
+fn whole_again(left_out: &mut Vec<EditedFile>) -> Option<String> {
+    (!std::mem::take(left_out).is_empty()).then(|| "The parts that you left out are in the change again.".to_owned())
+}
+
+/// Adds parts that were left out of what is left of a change. Files with nothing more left out stay as they are.
+fn leave_out(left_out: &mut Vec<EditedFile>, files: Vec<EditedFile>) {
+    for file in files.into_iter().filter(|file| file.left_out().is_some()) {
+        left_out.retain(|known| known.path() != file.path());
+        left_out.push(file);
+    }
 }
 
 /// A client that saves open editors before a yes can find that a note has changed by that.

@@ -61,6 +61,24 @@ fn an_approval_has_its_risk_its_files_and_the_parts_that_can_be_left_out() {
 }
 
 #[test]
+fn what_was_left_out_stays_left_out_when_more_is() {
+    let place = Place::new("//- A.md\n#old a\n//- B.md\n#old b\n//- C.md\n#old c\n");
+    let model =
+        ModelServer::with([Reply::call("rename_tag", json!({ "tag": "old", "new_tag": "new" })), Reply::text("Done.")]);
+    let mut editor = Editor::start(agent(&place, &model, &["--toolset", "bulk"]), with_approvals());
+    let session = editor.session(&place.vault());
+    let mut chosen = ["pick", "pick", "allow"].into_iter();
+    let mut ticked = [json!(["1", "2"]), json!(["1"])].into_iter();
+    editor.answers(move |method, _| match method {
+        "session/request_permission" => Some(selected(chosen.next().unwrap())),
+        _ => Some(json!({ "action": "accept", "content": { "ticked": ticked.next().unwrap() } })),
+    });
+    editor.say(&session, "Go");
+    assert_eq!((place.read("A.md"), place.read("B.md")), ("#old a\n".into(), "#old b\n".into()));
+    assert_eq!(place.read("C.md"), "#new c\n");
+}
+
+#[test]
 fn parts_that_were_left_out_are_said_to_be_there_again() {
     let place = Place::new(NOTES);
     let long = format!("top\n{}bottom\n", "line\n".repeat(20));
