@@ -138,7 +138,7 @@ fn main() -> Result<()> {
         resampled.dimensions()
     ))?;
     client.batch_execute("VACUUM ANALYZE plain")?;
-    // As PostgreSQL's manual searches by words, in a table of its own, so that a scan of the vectors reads no words.
+    // Full-text search of PostgreSQL, in a table of its own, so that a scan of the vectors reads no words.
     let took = timed(|| {
         client.batch_execute(
             "DROP TABLE IF EXISTS plain_words; CREATE TABLE plain_words AS SELECT id, \
@@ -207,7 +207,7 @@ fn compare(
         let sql = format!("SELECT id, rank::float8 FROM ({}) words", by_any_word(K));
         rows(&sql, &[&texts[n]]).into_iter().map(|(id, _)| id).collect::<Vec<_>>()
     };
-    // Reciprocal rank fusion, as the manual of pgvector recommends it.
+    // Reciprocal rank fusion, which the README of pgvector names for this.
     let plain_hybrid = &|n: usize| {
         let distance = distance(&model.embed(&[&texts[n]], Role::Query).expect("a vector")[0]);
         let meaning = format!("SELECT id FROM plain ORDER BY {distance} LIMIT 20");

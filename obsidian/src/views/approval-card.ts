@@ -7,13 +7,9 @@ import type { Approval, ApprovalPart, ApprovalPlan } from "../protocol";
 import type { ViewServices } from "./agent-view";
 import { messageOf, pathsBefore } from "./approval-modal";
 import { showDiff } from "./diff";
-import { NO_TEXT, showFileChanges } from "./file-changes";
+import { NO_TEXT, OPEN, SHOWN, showFileChanges } from "./file-changes";
 import { counted, nameHidden, visible } from "./text";
 import { DRAWN, SHOW_ALL, drawAll, drawOnOpen, drawRows, hasUndrawn } from "./undrawn";
-
-/** How many rows with boxes are shown at first, and how many of them with their diff open. */
-const SHOWN = 100;
-const OPEN = 20;
 
 const RISKS: Record<Approval["risk"], string> = {
   read: "Reads",

@@ -6,8 +6,8 @@ import { visible } from "./text";
 import { drawOnOpen, drawRows } from "./undrawn";
 
 /** How many files are shown at first, and how many of them with their diff open. */
-const SHOWN = 100;
-const OPEN = 20;
+export const SHOWN = 100;
+export const OPEN = 20;
 
 /** The files of a change, all of them reachable. */
 export interface FileChanges {

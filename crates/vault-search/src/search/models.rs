@@ -175,8 +175,8 @@ pub fn hub(mirror: Option<&str>) -> vault_index::Result<Hub> {
     Hub::at(mirror.or(variable.as_deref()))
 }
 
-/// Describes a download to the person who decides about it: its size, address, commit and licence, the model, and on a
-/// line each its files.
+/// Describes a download to the person who decides about it. The first line has its size, address, commit and licence,
+/// and the model. Each further line has a file, with its size and digest.
 #[cfg(feature = "http")]
 pub fn describe(known: &KnownModel, listing: &Listing) -> String {
     let licence = listing.source.licence.as_deref().unwrap_or("not named");

@@ -27,7 +27,7 @@ pub(super) fn entries(block: &str) -> Option<Vec<Entry>> {
         let (start, end) = (at, at + line.len());
         at = end;
         let bare = line.trim_end_matches(['\n', '\r']);
-        let is_blank = bare.trim().is_empty() || bare.trim_start().starts_with('#');
+        let is_blank = bare.trim().is_empty() || looks_like_comment(bare);
         if is_blank {
             continue;
         }
@@ -47,6 +47,11 @@ pub(super) fn entries(block: &str) -> Option<Vec<Entry>> {
         }
     }
     Some(entries)
+}
+
+/// Whether a line is a comment, unless it is in a text of several lines.
+fn looks_like_comment(line: &str) -> bool {
+    line.trim_start().starts_with('#')
 }
 
 /// Returns the key at the beginning of a line, and the position of its colon.
@@ -100,7 +105,7 @@ impl Entry {
             at += line.len();
             // In a text of several lines, `#` begins no comment.
             let is_comment = || frontmatter_properties(&format!("{before}{after}")).ok() == read;
-            line.trim_start().starts_with('#') && is_comment()
+            looks_like_comment(line) && is_comment()
         });
         comments.collect()
     }
@@ -152,7 +157,7 @@ impl Entry {
         for line in rest.split_inclusive('\n') {
             let bare = line.trim_end_matches(['\n', '\r']);
             let trimmed = bare.trim_start();
-            if trimmed.is_empty() || trimmed.starts_with('#') {
+            if trimmed.is_empty() || looks_like_comment(trimmed) {
                 before.push_str(line);
                 continue;
             }
@@ -197,7 +202,7 @@ impl Entry {
         // The comments above an item that is gone may be about the whole list.
         let gone = old.iter().filter(|(value, _)| value.is_some());
         let lines = gone.flat_map(|(_, lines)| lines.split_inclusive('\n'));
-        text.extend(lines.filter(|line| line.trim_start().starts_with('#')));
+        text.extend(lines.filter(|line| looks_like_comment(line)));
         text.push_str(&before);
         Some(text)
     }
